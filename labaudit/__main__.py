@@ -1,0 +1,5 @@
+"""`python -m labaudit`."""
+
+from labaudit.cli import main
+
+main()
