@@ -1,0 +1,119 @@
+"""The lab folder `.lab/`: its runs by name, prefix, `latest` or path; keys, trust, registry, lineage, log."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from labaudit.errors import BadInput
+from labaudit.store import atomic
+from labaudit.store.run_folder import RunFolder, TrialFolder
+
+ENVIRONMENT_VARIABLE = "LABAUDIT_DIR"
+DEFAULT_NAME = ".lab"
+
+
+class LabFolder:
+    """One lab's folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.runs_folder = path / "runs"
+        self.keys = path / "keys"
+        self.signing_key = self.keys / "labaudit.key"
+        self.public_key = self.keys / "labaudit.pub"
+        self.log_key = self.keys / "labaudit-log.key"
+        self.trust = path / "trust"
+        self.sites = path / "sites"
+        self.sessions = path / "sessions"
+        self.registry = path / "registry.jsonl"
+        self.lineage = path / "lineage.jsonl"
+        self.log = path / "log"
+
+    @classmethod
+    def locate(cls, given: str | Path | None = None) -> LabFolder:
+        """The folder given, else that of LABAUDIT_DIR, else `.lab` here."""
+        return cls(Path(given or os.environ.get(ENVIRONMENT_VARIABLE) or DEFAULT_NAME))
+
+    def run_ids(self) -> list[str]:
+        """All runs, oldest first (their ids start with their time)."""
+        if not self.runs_folder.is_dir():
+            return []
+        found = (path for path in self.runs_folder.iterdir() if path.is_dir())
+        return sorted(path.name for path in found if not path.name.startswith("."))
+
+    def new_run(self, run_id: str) -> RunFolder:
+        """A fresh folder for this id, `-2` and so on if it is taken."""
+        self.runs_folder.mkdir(parents=True, exist_ok=True)
+        for suffix in ("", *(f"-{number}" for number in range(2, 10_000))):
+            path = self.runs_folder / (run_id + suffix)
+            try:
+                path.mkdir()
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise atomic.explain(error, path) from error
+            return RunFolder(path)
+        raise BadInput(f"ten thousand runs are called {run_id}", where=str(self.runs_folder))
+
+    def find_run(self, name: str) -> RunFolder:
+        """The run that an id, a unique prefix, `latest` or a path names."""
+        as_path = Path(name)
+        if ("/" in name or name in {".", ".."}) and as_path.is_dir():
+            return RunFolder(as_path.resolve() if name in {".", ".."} else as_path)
+        known = self.run_ids()
+        if name == "latest":
+            if not known:
+                hint = "start one: labaudit run experiment.yaml"
+                raise BadInput("this lab has no run yet", where=str(self.path), hint=hint)
+            return RunFolder(self.runs_folder / known[-1])
+        if name in known:
+            return RunFolder(self.runs_folder / name)
+        matches = [run_id for run_id in known if run_id.startswith(name)]
+        if len(matches) == 1:
+            return RunFolder(self.runs_folder / matches[0])
+        if as_path.is_dir():
+            return RunFolder(as_path)
+        if matches:
+            raise BadInput(f"{name!r} fits {len(matches)} runs: {', '.join(matches[:4])}", hint="give more of the id")
+        hint = "`labaudit runs` lists them; `latest` is the newest"
+        raise BadInput(f"there is no run {name!r}", where=str(self.runs_folder), hint=hint)
+
+    def find_trial(self, name: str) -> tuple[RunFolder, TrialFolder]:
+        """The trial that `RUN/TRIAL` names; a bare trial id will do while it is unique."""
+        run_name, _, trial_name = name.rpartition("/")
+        if run_name:
+            run = self.find_run(run_name)
+            return run, _trial_of(run, trial_name)
+        found = [
+            (run, trial)
+            for run in map(RunFolder, (self.runs_folder / run_id for run_id in self.run_ids()))
+            for trial in _matching(run, trial_name)
+        ]
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            raise BadInput(f"there is no trial {name!r}", where=str(self.runs_folder), hint="name it RUN/TRIAL")
+        places = ", ".join(f"{run.run_id}/{trial.trial_id}" for run, trial in found[:3])
+        raise BadInput(f"{name!r} fits {len(found)} trials: {places}", hint="name it RUN/TRIAL")
+
+    def runs(self) -> Iterator[RunFolder]:
+        """All runs, oldest first."""
+        return (RunFolder(self.runs_folder / run_id) for run_id in self.run_ids())
+
+
+def _trial_of(run: RunFolder, name: str) -> TrialFolder:
+    matches = _matching(run, name)
+    if len(matches) == 1:
+        return matches[0]
+    if not matches:
+        raise BadInput(f"run {run.run_id} has no trial {name!r}", hint=f"see {run.schedule.name} in its folder")
+    raise BadInput(f"{name!r} fits {len(matches)} trials of run {run.run_id}", hint="give more of the id")
+
+
+def _matching(run: RunFolder, name: str) -> list[TrialFolder]:
+    exact = run.trial(name)
+    if name and exact.path.is_dir():
+        return [exact]
+    return [trial for trial in run.trial_folders() if name and trial.trial_id.startswith(name)]
