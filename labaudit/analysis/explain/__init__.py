@@ -1,0 +1,1 @@
+"""Effects and evidence to what might explain them: exemplary tasks, suspects, aligned differences of trials."""

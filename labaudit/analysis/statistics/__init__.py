@@ -1,0 +1,1 @@
+"""Arrays of numbers to estimates, intervals and p-values: no files, no clock, randomness only from a given seed."""

@@ -1,0 +1,1 @@
+"""A run folder's trial files to rows, a columnar table, and the derived `trials.parquet`."""
