@@ -1,0 +1,272 @@
+"""Facts of a run to in-toto Statements v1, one builder per kind; each is a pure function, so `verify` builds it again.
+
+The subject is always `manifest.json` alone: tools check a handful of subjects by digest, and our verify expands the
+manifest. Numbers that a predicate wants as decimals are text, so that no reader rounds them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from labaudit.attest.run_reader import RECEIPT, Json, RunFacts
+from labaudit.attest.summary import GRADE_NAMES
+from labaudit.contracts.a2a.meaning import CONTRACT as HANDOFF_CONTRACT
+from labaudit.contracts.a2a.meaning import HANDOFF_MEANINGS
+from labaudit.contracts.frozen import frozen_contracts
+from labaudit.core.canonical import canonical_bytes
+
+STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+BUILD_TYPE = "https://agent-lab.local/build-types/experiment-run/v1"
+BUILDER_ID = "https://agent-lab.local/labaudit"
+PREDICATE_TYPES = {
+    "run": "https://slsa.dev/provenance/v1",
+    "result": "https://in-toto.io/attestation/test-result/v0.1",
+    "grades": "https://in-toto.io/attestation/svr/v0.2",
+    "evidence": "https://in-toto.io/attestation/scai/v0.3",
+    "eval": "https://agent-lab.local/attestations/eval-result/v1",
+    "sbom-cyclonedx": "https://cyclonedx.org/bom",
+    "sbom-spdx": "https://spdx.dev/Document/v2.3",
+}
+SITE_PREDICATE = "https://agent-lab.local/attestations/site/v1"
+VSA_PREDICATE = "https://slsa.dev/verification_summary/v1"
+SBOM_PATHS = {"sbom-cyclonedx": "sbom/image.cdx.json", "sbom-spdx": "sbom/image.spdx.json"}
+ALWAYS = ("run", "result", "grades", "evidence", "eval")
+# Above this number of trials a test-result gives counts only; the rows stand in inclusion.json.
+LISTED_TRIALS = 1000
+# The lowest step of a scale is no property that holds.
+_NO_PROPERTY = {"not_observed", "leaky", "none", "not_comparable"}
+_SCALES = {
+    "isolation": ("bounded", "sealed"),
+    "replay": ("best_effort", "checkpointed", "strict"),
+    "interpretability": ("output", "turn", "step"),
+    "comparability": ("descriptive", "qualified", "paired"),
+    "provenance": ("hashed", "signed", "attested"),
+}
+
+
+@dataclass(frozen=True)
+class SigningFacts:
+    """What the run statement says about keys: the log's verifier key and the PEM of the layout's key."""
+
+    log_key: str
+    layout_key: str
+    kinds: tuple[str, ...]
+
+
+def kinds_of(facts: RunFacts) -> tuple[str, ...]:
+    """The kinds that a run gets: always the five, and an SBOM statement per document there is."""
+    return ALWAYS + tuple(kind for kind, path in SBOM_PATHS.items() if path in facts.documents)
+
+
+def statement(kind: str, predicate: Json, manifest_sha256: str) -> bytes:
+    """The exact payload of one claim about a run."""
+    return statement_about("manifest.json", manifest_sha256, PREDICATE_TYPES[kind], predicate)
+
+
+def statement_about(name: str, sha256: str, predicate_type: str, predicate: Json) -> bytes:
+    """A statement with one subject."""
+    return canonical_bytes(
+        {
+            "_type": STATEMENT_TYPE,
+            "subject": [{"name": name, "digest": {"sha256": sha256}}],
+            "predicateType": predicate_type,
+            "predicate": predicate,
+        }
+    )
+
+
+def build_statement(kind: str, facts: RunFacts, signing: SigningFacts) -> bytes:
+    """The payload that a run's evidence gives for one kind."""
+    if kind == "run":
+        return statement(kind, run_predicate(facts, signing), facts.manifest_sha256)
+    if kind in SBOM_PATHS:
+        return statement(kind, facts.documents[SBOM_PATHS[kind]], facts.manifest_sha256)
+    return statement(kind, _BUILDERS[kind](facts), facts.manifest_sha256)
+
+
+def run_predicate(facts: RunFacts, signing: SigningFacts) -> Json:
+    """SLSA provenance: what was run, from which inputs, and the keys that the rest of the folder hangs on."""
+    runtime = facts.resolved["runtime"]
+    metadata: Json = {"invocationId": facts.manifest["run_id"], "finishedOn": facts.manifest["created_at"]}
+    if facts.started_at is not None:
+        metadata["startedOn"] = facts.started_at
+    tool = facts.manifest["tool"]
+    return {
+        "buildDefinition": {
+            "buildType": BUILD_TYPE,
+            "externalParameters": {
+                "experiment": facts.resolved["experiment"]["id"],
+                "resolved_digest": facts.manifest["resolved_digest"],
+            },
+            "internalParameters": {
+                "engine": runtime["engine"]["resolved"],
+                "network_mode_requested": runtime["network"]["mode"],
+                "sanitization_profile": facts.resolved["design"]["sanitization_profile"],
+                "run_tree": facts.manifest["run_tree"],
+                "log_key": signing.log_key,
+                "layout_key": signing.layout_key,
+                "statements": list(signing.kinds),
+            },
+            "resolvedDependencies": _dependencies(facts),
+        },
+        "runDetails": {"builder": {"id": BUILDER_ID, "version": {tool["name"]: tool["version"]}}, "metadata": metadata},
+    }
+
+
+def _dependencies(facts: RunFacts) -> list[Json]:
+    runtime = facts.resolved["runtime"]
+    harness = runtime["harness"]
+    found: list[tuple[str, str | None]] = [
+        ("resolved_experiment.json", facts.manifest["resolved_digest"]),
+        ("dataset", "sha256:" + facts.resolved["dataset"]["sha256"]),
+        ("image", runtime["image"]["id"]),
+        ("harness-source", harness.get("source_digest")),
+        ("harness-exec", harness.get("exec_digest")),
+        ("harness-lockfile", harness.get("lockfile_digest")),
+    ]
+    return [{"name": name, "digest": {"sha256": digest[7:]}} for name, digest in found if digest]
+
+
+def result_predicate(facts: RunFacts) -> Json:
+    """test-result: PASSED only when every scheduled trial succeeded; counted from rows, never from a status field."""
+    rows = facts.inclusion["rows"]
+    passed = [row["trial_id"] for row in rows if row["status"] == "included" and row["outcome"] == "success"]
+    failed = [row["trial_id"] for row in rows if row["status"] == "included" and row["outcome"] != "success"]
+    warned = [row["trial_id"] for row in rows if row["status"] != "included"]
+    verdict = "FAILED" if failed else "WARNED" if warned or not passed else "PASSED"
+    predicate: Json = {
+        "result": verdict,
+        "configuration": [
+            {"name": "resolved_experiment.json", "digest": {"sha256": facts.manifest["resolved_digest"][7:]}},
+            {"name": "inclusion.json", "digest": {"sha256": facts.digests["inclusion.json"]}},
+        ],
+        "counts": {
+            "scheduled": len(rows),
+            "status": dict(sorted(Counter(row["status"] for row in rows).items())),
+            "outcome": dict(sorted(Counter(row["outcome"] or "none" for row in rows).items())),
+        },
+    }
+    if len(rows) <= LISTED_TRIALS:
+        predicate |= {"passedTests": passed, "warnedTests": warned, "failedTests": failed}
+    return predicate
+
+
+def grades_predicate(facts: RunFacts) -> Json:
+    """Simple Verification Result: the properties that hold, each grade implying the weaker ones of its scale."""
+    values = {name: facts.grades[name]["value"] for name in GRADE_NAMES}
+    level = facts.grades["integration_level"]["observed"]
+    properties = [f"LABAUDIT_INTEGRATION_{level.upper()}"] if level != "not_observed" else []
+    for name, value in values.items():
+        if value not in _NO_PROPERTY:
+            scale = _SCALES[name]
+            properties += [f"LABAUDIT_{name}_{step}".upper() for step in scale[: scale.index(value) + 1]]
+    return {
+        "verifier": {"id": BUILDER_ID, "policies": []},
+        "timeCreated": facts.manifest["created_at"],
+        "properties": sorted(properties),
+        "grades": values | {"integration_level": level},
+        "evidence": {"name": "grades.json", "digest": {"sha256": facts.digests["grades.json"]}},
+    }
+
+
+def evidence_predicate(facts: RunFacts) -> Json:
+    """SCAI: which sources of evidence there are, and how much of the run each covers."""
+    grades_file = {"name": "grades.json", "digest": {"sha256": facts.digests["grades.json"]}}
+    attributes: list[Json] = [
+        {
+            "attribute": "RUN_TREE",
+            "conditions": {"size": facts.manifest["run_tree"]["size"]},
+            "evidence": {"name": "run-tree", "digest": {"sha256": facts.manifest["run_tree"]["root"]}},
+        }
+    ]
+    for source, coverage in sorted(facts.grades["evidence_sources"].items()):
+        if coverage["present"]:
+            conditions = {"covered": coverage["covered"], "total": coverage["total"]}
+            attributes.append(
+                {"attribute": f"EVIDENCE_{source}".upper(), "conditions": conditions, "evidence": grades_file}
+            )
+    attributes += _contract_attributes(facts)
+    attributes += _receipt_attributes(facts)
+    return {"attributes": attributes, "producer": {"uri": BUILDER_ID}}
+
+
+def _contract_attributes(facts: RunFacts) -> list[Json]:
+    """Contract records and A2A events by the number of trials that have them, with the limits of what that means."""
+    total, attributes = facts.manifest["run_tree"]["size"], []
+    for name, contracts in (
+        ("run_record.json", ("run_record", "scenario", "rules")),
+        ("score_records.jsonl", ("score_record", "rules")),
+        ("a2a_events.jsonl", (HANDOFF_CONTRACT,)),
+    ):
+        covered = facts.contract_files.get(name, 0)
+        if not covered:
+            continue
+        conditions: Json = {"covered": covered, "total": total}
+        conditions["contracts"] = [row.as_json() for row in frozen_contracts() if row.name in contracts]
+        if name == "a2a_events.jsonl":
+            conditions["limits"] = [row.as_json() for row in HANDOFF_MEANINGS]
+        attribute = "CONTRACT_" + name.partition(".")[0].upper()
+        attributes.append({"attribute": attribute, "target": {"name": f"trials/*/{name}"}, "conditions": conditions})
+    return attributes
+
+
+def _receipt_attributes(facts: RunFacts) -> list[Json]:
+    """How many trials a worker signed for; who the workers were, and whom the plan trusts, is in executor.json."""
+    covered = facts.contract_files.get(RECEIPT, 0)
+    if not covered:
+        return []
+    attribute: Json = {
+        "attribute": "EVIDENCE_WORKER_RECEIPTS",
+        "target": {"name": f"trials/*/{RECEIPT}"},
+        "conditions": {"covered": covered, "total": facts.manifest["run_tree"]["size"]},
+    }
+    if "executor.json" in facts.digests:
+        attribute["evidence"] = {"name": "executor.json", "digest": {"sha256": facts.digests["executor.json"]}}
+    return [attribute]
+
+
+def eval_predicate(facts: RunFacts) -> Json:
+    """Shaped like in-toto's open eval-result proposal; rates are counted from rows, `passed` would need a threshold."""
+    harness = facts.resolved["runtime"]["harness"]
+    included = [row for row in facts.inclusion["rows"] if row["status"] == "included"]
+    predicate: Json = {
+        "verifier": {"id": BUILDER_ID},
+        "evaluatedAt": facts.manifest["created_at"],
+        "suite": {"name": facts.resolved["experiment"]["id"], "version": facts.manifest["resolved_digest"]},
+        "claims": [_success_claim(variant["id"], included) for variant in facts.resolved["variants"]],
+        "sampleSize": len(included),
+        "commitments": {
+            "dataset": {"alg": "sha256", "value": facts.resolved["dataset"]["sha256"], "salted": False},
+        },
+        "assuranceLevel": "self_attested",
+        "subjectProfile": "receipt",
+        "preRegistration": {"alg": "sha256", "value": facts.manifest["resolved_digest"][7:]},
+        "receipt": {"schema": "labaudit/manifest_v1", "merkleRoot": facts.manifest["run_tree"]["root"]},
+        "analysis": {"name": "analysis/summary.json", "digest": {"sha256": facts.digests["analysis/summary.json"]}},
+    }
+    if harness.get("source_digest"):
+        predicate["harness"] = {"name": harness["command"][0], "digest": {"sha256": harness["source_digest"][7:]}}
+    return predicate
+
+
+def _success_claim(variant: str, included: list[Json]) -> Json:
+    outcomes = [row["outcome"] for row in included if row["variant_id"] == variant]
+    successes = sum(outcome == "success" for outcome in outcomes)
+    value = f"{successes / len(outcomes):.6f}" if outcomes else None
+    return {
+        "metric": "success_rate",
+        "variant": variant,
+        "value": value,
+        "successes": successes,
+        "sampleSize": len(outcomes),
+    }
+
+
+_BUILDERS: dict[str, Callable[[RunFacts], Json]] = {
+    "result": result_predicate,
+    "grades": grades_predicate,
+    "evidence": evidence_predicate,
+    "eval": eval_predicate,
+}

@@ -1,0 +1,222 @@
+"""Are the grades those that the stored evidence gives? Every trial is observed and graded again, then the run.
+
+A run that another version of labaudit sealed may have been graded by other rules: then a difference is told and is no
+contradiction, unless the stored grade is the higher one.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from labaudit import __version__
+from labaudit.attest.run_reader import Json
+from labaudit.core.strict_json import parse_object
+from labaudit.errors import BadInput, LabauditError
+from labaudit.evidence.observation import NotObserved, ObservedTrial
+from labaudit.evidence.observe import observe_trial
+from labaudit.evidence.trial_facts import TrialFacts
+from labaudit.grading.grades import RunGrader, grade_trial
+from labaudit.records.comparisons import Comparisons
+from labaudit.records.grades import Grades
+from labaudit.records.inclusion import Inclusion
+from labaudit.records.resolved import ResolvedExperiment
+from labaudit.records.schema_registry import fast_validator
+from labaudit.records.trial_record import TrialRecord
+from labaudit.store.run_folder import TrialFolder
+from labaudit.verify.policy import SCALES
+from labaudit.verify.run_view import MAX_LINE, RunView
+from labaudit.verify.sources import CannotRead
+from labaudit.verify.verdict import Finding
+
+# Files that an observation reads whole; a trial where one is larger is not graded again, and the report says so.
+MAX_OBSERVED = 2 * 1024 * 1024
+_READ_WHOLE = frozenset(
+    {"state_inventory.json", "harness_manifest.json", "trace_manifest.json", "control.jsonl", "events.head"}
+)
+
+
+@dataclass
+class _Outcome:
+    """What recomputing gave; `why_not` says why it was not done."""
+
+    findings: list[Finding] = field(default_factory=list)
+    table: list[Finding] = field(default_factory=list)
+    why_not: str = ""
+    older: bool = False
+
+
+def grades_follow_from_the_evidence(view: RunView) -> Iterator[Finding]:
+    """Trial grades and run grades, computed again from stored files, are the stored ones."""
+    yield from _outcome(view).findings
+
+
+def statuses_follow_from_the_evidence(view: RunView) -> Iterator[Finding]:
+    """A trial counts, is excluded or is lost as what was observed of it says, not as suits the result."""
+    yield from _outcome(view).table
+
+
+def grades_claim(view: RunView) -> str:
+    """recomputed, mismatch or not_recomputed."""
+    outcome = _outcome(view)
+    if outcome.findings:
+        return "mismatch"
+    return "not_recomputed" if outcome.why_not or outcome.older else "recomputed"
+
+
+def _outcome(view: RunView) -> _Outcome:
+    if "grades" not in view.memo:
+        view.memo["grades"] = _recompute(view)
+    found: _Outcome = view.memo["grades"]
+    return found
+
+
+def _recompute(view: RunView) -> _Outcome:
+    outcome, grader = _Outcome(), RunGrader()
+    stored = view.document("grades.json")
+    try:
+        resolved = ResolvedExperiment.from_json(view.document("resolved_experiment.json"))
+        inclusion = Inclusion.from_json(view.document("inclusion.json"))
+    except LabauditError as error:
+        return _Outcome(why_not=error.what)
+    if stored is None or not fast_validator("grades_v1").is_valid(stored) or view.manifest is None:
+        return _Outcome(why_not="grades.json or manifest.json cannot be read")
+    same_rules = view.manifest["tool"].get("version") == __version__
+    graded, statuses = 0, {row.trial_id: row.status for row in inclusion.rows}
+    for trial_id, record in view.records():
+        one = _trial(view, trial_id, record, resolved, outcome, same_rules)
+        if one is not None:
+            grader.add(*one)
+            graded += 1
+            status = _status(one[1], resolved)
+            if same_rules and statuses.get(trial_id, status) != status:
+                what = f"trial {trial_id} is {statuses[trial_id]}, by what was observed it is {status}"
+                outcome.table.append(Finding("inclusion_mismatch", "inclusion.json", what))
+    if not outcome.why_not and graded != len(view.schedule):
+        outcome.why_not = "not every trial could be graded again"
+    if outcome.why_not or outcome.findings:
+        return outcome
+    fresh = grader.grades(str(view.run_id), inclusion, _comparisons(view))
+    _compare(fresh.to_json(), stored, "grades.json", outcome, same_rules)
+    return outcome
+
+
+def _trial(
+    view: RunView, trial_id: str, record: Json, resolved: ResolvedExperiment, outcome: _Outcome, same_rules: bool
+) -> tuple[Grades, ObservedTrial] | None:
+    path = f"trials/{trial_id}/grades.json"
+    if not any(entry["path"] == "grades.json" for entry in record["files"]):
+        outcome.findings.append(Finding("grades_unavailable", path, "every trial has its grades"))
+        return None
+    try:
+        stored = parse_object(view.source.read(path, MAX_LINE), where=path)
+    except CannotRead as error:
+        outcome.why_not = error.finding.message  # the step that hashes trial files names it
+        return None
+    except BadInput as error:
+        outcome.findings.append(Finding("grades_unavailable", path, error.what))
+        return None
+    if not fast_validator("grades_v1").is_valid(stored):
+        outcome.findings.append(Finding("grades_unavailable", path, "are no grades_v1 document"))
+        return None
+    problem = _unobservable(view, trial_id, record)
+    if problem:
+        outcome.why_not = problem
+        return None
+    with _trial_folder(view, trial_id, record) as folder:
+        observed = observe_trial(folder, resolved, TrialFacts.from_record(TrialRecord.from_json(record)))
+        fresh = grade_trial(observed)
+    _compare(fresh.to_json(), stored, path, outcome, same_rules)
+    return fresh, observed
+
+
+def _status(observed: ObservedTrial, resolved: ResolvedExperiment) -> str:
+    """Lost, excluded (no manifest that counts, or a violation that the design says invalidates), or included."""
+    if observed.lost:
+        return "lost"
+    violations = observed.violations
+    violated = not isinstance(violations, NotObserved) and violations.profile_invariant
+    if observed.manifest.hard_failure or (violated and resolved.design.fail_on_profile_invariant_violation):
+        return "excluded"
+    return "included"
+
+
+def _unobservable(view: RunView, trial_id: str, record: Json) -> str:
+    """Why a trial is not observed: something in its folder is not what the record lists, which other steps report."""
+    listed = {entry["path"]: entry["size"] for entry in record["files"]}
+    for name, size in listed.items():
+        path = f"trials/{trial_id}/{name}"
+        if size > MAX_OBSERVED and name in _READ_WHOLE:
+            return f"{path} is too large to observe"
+        try:
+            if view.source.size(path) != size:
+                return f"{path} has not the size that its record gives"
+        except CannotRead as error:
+            return error.finding.message
+    waiting, found = [""], set()
+    while waiting:
+        folder = waiting.pop()
+        try:
+            entries = view.source.entries(f"trials/{trial_id}/{folder}".rstrip("/"))
+        except CannotRead as error:
+            return error.finding.message
+        for entry in entries:
+            name = f"{folder}/{entry.name}".lstrip("/")
+            if entry.kind == "folder":
+                waiting.append(name)
+            elif entry.kind != "file":
+                return f"trials/{trial_id}/{name} is no regular file"
+            else:
+                found.add(name)
+    if found != {*listed, "trial_record.json"}:
+        return f"the files of trial {trial_id} are not those of its record"
+    return ""
+
+
+@contextmanager
+def _trial_folder(view: RunView, trial_id: str, record: Json) -> Iterator[TrialFolder]:
+    """The trial's folder; out of a bundle its files are copied to a place that vanishes afterwards."""
+    root = view.source.root
+    if root.is_dir():
+        yield TrialFolder(root / "trials" / trial_id)
+        return
+    with tempfile.TemporaryDirectory(prefix="labaudit-verify-") as temporary:
+        folder = Path(temporary) / trial_id
+        for entry in record["files"]:
+            target = folder / entry["path"]
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with view.source.open(f"trials/{trial_id}/{entry['path']}") as stream, target.open("wb") as copy:
+                while chunk := stream.read(1 << 20):
+                    copy.write(chunk)
+        yield TrialFolder(folder)
+
+
+def _comparisons(view: RunView) -> Comparisons | None:
+    value = view.document("analysis/comparisons.json")
+    try:
+        return None if value is None else Comparisons.from_json(value)
+    except LabauditError:
+        return None
+
+
+def _compare(fresh: Any, stored: Json, path: str, outcome: _Outcome, same_rules: bool) -> None:
+    if fresh == stored:
+        return
+    higher = [name for name, scale in SCALES.items() if _rank(stored, name, scale) > _rank(fresh, name, scale)]
+    if higher:
+        name = higher[0]
+        what = f"{name} is {stored[name]['value']}, the evidence gives {fresh[name]['value']}"
+        outcome.findings.append(Finding("grade_mismatch", path, what))
+    elif same_rules:
+        keys = sorted(key for key in fresh.keys() | stored.keys() if fresh.get(key) != stored.get(key))
+        outcome.findings.append(Finding("grade_mismatch", path, f"{', '.join(keys)} is not what the evidence gives"))
+    else:
+        outcome.older = True
+
+
+def _rank(grades: Json, name: str, scale: tuple[str, ...]) -> int:
+    return scale.index(grades[name]["value"])

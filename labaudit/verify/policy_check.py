@@ -1,0 +1,100 @@
+"""Does the run give what the policy demands? It is asked only for what a policy names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from labaudit.attest.timestamps import proven_time
+from labaudit.records.schema_registry import fast_validator
+from labaudit.verify.grades_check import grades_claim
+from labaudit.verify.policy import LEVELS, SCALES, Policy
+from labaudit.verify.run_view import RunView
+from labaudit.verify.signatures import trusted_signers
+from labaudit.verify.verdict import Finding
+
+
+def policy_is_met(view: RunView) -> Iterator[Finding]:
+    """Every demand of the policy, each with its own reason code."""
+    policy = view.request.policy
+    yield from _kinds(view, policy)
+    yield from _signers(view, policy)
+    yield from _grades(view, policy)
+    yield from _recomputed(view, policy)
+    yield from _lost(view, policy)
+    yield from _timestamps(view, policy)
+
+
+def _kinds(view: RunView, policy: Policy) -> Iterator[Finding]:
+    if not view.signed:
+        return  # `unsigned` says it already
+    for kind in policy.kinds:
+        if kind not in view.kinds:
+            path = f"attestations/{kind}.sigstore.json"
+            yield Finding("kind_absent", path, f"policy {policy.name} demands a {kind} attestation")
+    if policy.sbom_required and not any(kind.startswith("sbom-") for kind in view.kinds):
+        yield Finding("sbom_absent", "sbom", f"policy {policy.name} demands an SBOM of the image")
+
+
+def _signers(view: RunView, policy: Policy) -> Iterator[Finding]:
+    if not policy.names_signers:
+        return
+    allowed = policy.allowed_signers
+    for kind, signer in trusted_signers(view).items():
+        if signer not in allowed:
+            path = f"attestations/{kind}.sigstore.json"
+            yield Finding("signer_not_allowed", path, f"policy {policy.name} does not name {signer}")
+
+
+def _grades(view: RunView, policy: Policy) -> Iterator[Finding]:
+    grades: Any = view.document("grades.json")
+    if grades is None or not fast_validator("grades_v1").is_valid(grades):
+        return
+    for name, minimum in policy.minimum_grades:
+        value, scale = grades[name]["value"], SCALES[name]
+        if name == "provenance":
+            continue  # what was established by this verification; see verify_run
+        if scale.index(value) < scale.index(minimum):
+            yield Finding("grade_too_low", "grades.json", f"{name} is {value}, policy {policy.name} asks for {minimum}")
+    observed = grades["integration_level"]["observed"]
+    if policy.minimum_level is not None and LEVELS[observed] < LEVELS[policy.minimum_level]:
+        what = f"the observed level is {observed}, policy {policy.name} asks for {policy.minimum_level}"
+        yield Finding("level_too_low", "grades.json", what)
+    for caveat in grades["caveats"]:
+        if caveat["id"] in policy.refuse_caveats:
+            yield Finding("caveat_refused", "grades.json", f"{caveat['id']}: {caveat['sentence']}")
+
+
+def _recomputed(view: RunView, policy: Policy) -> Iterator[Finding]:
+    done = {"analysis", "trials_table"} if view.request.recompute_analysis is not None else set()
+    if grades_claim(view) != "not_recomputed":
+        done.add("grades")
+    for claim in policy.recomputed:
+        if claim not in done:
+            yield Finding("not_recomputed", claim, f"policy {policy.name} demands that {claim} be recomputed")
+
+
+def _lost(view: RunView, policy: Policy) -> Iterator[Finding]:
+    inclusion: Any = view.document("inclusion.json")
+    if policy.max_lost_fraction is None or inclusion is None or not fast_validator("inclusion_v1").is_valid(inclusion):
+        return
+    rows = inclusion["rows"]
+    lost = sum(row["status"] == "lost" for row in rows)
+    if lost > policy.max_lost_fraction * len(rows):
+        what = f"{lost} of {len(rows)} trials are lost, policy {policy.name} allows {policy.max_lost_fraction:.0%}"
+        yield Finding("trials_lost", "inclusion.json", what)
+
+
+def _timestamps(view: RunView, policy: Policy) -> Iterator[Finding]:
+    """An own-key bundle needs a token that an authority of --trusted-root gave; a keyless one has its own times."""
+    if not policy.timestamp_required:
+        return
+    root = view.request.anchors.trusted_root
+    for kind in view.kinds:
+        bundle, path = view.bundle(kind), f"attestations/{kind}.sigstore.json"
+        if isinstance(bundle, Finding) or bundle.keyless:
+            continue
+        if not bundle.timestamps:
+            yield Finding("timestamp_absent", path, f"policy {policy.name} demands a timestamp")
+        elif root is None or not any(proven_time(item, bundle.envelope.signature, root) for item in bundle.timestamps):
+            yield Finding("timestamp_unproven", path, "no authority of the trusted root gave this timestamp")
