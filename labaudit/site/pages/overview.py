@@ -1,0 +1,199 @@
+"""A run to its front page: what invalidates it first, then the effect, the grades, what is missing, and who signed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from labaudit.site.drawing import figures
+from labaudit.site.pages.dataset_metadata import json_ld
+from labaudit.site.pages.effects import effect_rows, forest_plot
+from labaudit.site.pages.run_pages import RunSite
+from labaudit.site.pages.tally import Tally
+from labaudit.site.pages.trial_page import grade_rows
+from labaudit.site.reading.published_run import SOURCES, PublishedRun
+from labaudit.site.reading.run_check import RunCheck
+
+Json = dict[str, Any]
+TOP = 5
+
+
+def write_overview(site: RunSite) -> None:
+    """`index.html` of one run."""
+    run = site.run
+    rows = effect_rows(run.planned_comparisons())
+    primary = [row for row in rows if row["role"] == "primary"]
+    site.page(
+        "index.html",
+        "overview.html",
+        check=site.check,
+        alarms=alarms(run, site.check, site.tally),
+        warnings=warnings(run),
+        primary=primary,
+        forest=forest_plot(primary, label="variant") if len({row["effect"] for row in primary}) == 1 else None,
+        grades=_grades(site),
+        level=(run.grades or {}).get("integration_level") or {},
+        levels=sorted(site.tally.levels.items()),
+        coverage=coverage(run),
+        missing=missing_by_arm(run),
+        causes=sorted(site.tally.causes.items()),
+        suspects=_suspects(run),
+        exemplars=_exemplars(site),
+        variants=variant_lines(run),
+        signers=signers(run),
+        json_ld=json_ld(run),
+        plan=run.resolved.get("analysis_plan") or {},
+        design=run.resolved.get("design") or {},
+        started=_started(run),
+    )
+
+
+def alarms(run: PublishedRun, check: RunCheck, tally: Tally) -> list[str]:
+    """What makes the run's numbers unusable, in sentences; these stand before everything else."""
+    found: list[str] = []
+    if not check.holds:
+        found.append(f"This run does not hold: the check ended with {check.verdict!r}.")
+        found += [f"{item['path']}: {item['message']}".removeprefix(": ") for item in check.findings[:TOP]]
+    found += [text for text in run.problems if text not in {item["message"] for item in check.findings}]
+    found += [f"Trial {item['trial_id']}: {item['problem']}." for item in tally.damaged]
+    root = (run.manifest.get("run_tree") or {}).get("root")
+    if tally.tree.root().hex() != root:
+        found.append("The trial records do not give the tree root that the manifest names.")
+    if run.totals["included"] == 0:
+        found.append("No trial counts: there is no result to read.")
+    if tally.violation_count:
+        which = ", ".join(item["trial_id"] for item in tally.violations[:3])
+        found.append(f"{tally.violation_count} trial(s) leaked state or broke their profile's invariants: {which}.")
+    return found
+
+
+def warnings(run: PublishedRun) -> list[str]:
+    """What a reader should know before the numbers, though it does not invalidate them."""
+    found = imported(run)
+    found += [str(item.get("sentence")) for item in (run.comparisons or {}).get("warnings") or []]
+    found += [str(item.get("sentence")) for item in (run.grades or {}).get("caveats") or []]
+    if run.comparisons is None:
+        found.append("There is no analysis in this run, so no effect is shown.")
+    if not run.statements:
+        found.append("Nobody signed this run: it can be checked for damage, not for its origin.")
+    return list(dict.fromkeys(found))
+
+
+def imported(run: PublishedRun) -> list[str]:
+    """For results that another tool made: that it did, every mismatch of its files, and what else should be known."""
+    report = run.import_report
+    if report is None:
+        return []
+    tool = report.get("tool") or {}
+    name = f"{tool.get('name')} {tool.get('version') or ''}".strip()
+    found = [f"These results were imported from files of {name}."]
+    findings = [item for item in report.get("findings") or [] if isinstance(item, dict)]
+    for severity, word in (("mismatch", "Mismatch: "), ("caution", "")):
+        found += [f"{word}{item.get('sentence')}" for item in findings if item.get("severity") == severity]
+    return found
+
+
+def coverage(run: PublishedRun) -> list[Json]:
+    """Each evidence source with how much of the run it covers; an absent one is listed too."""
+    found = (run.grades or {}).get("evidence_sources") or {}
+    empty = {"present": False, "covered": 0, "total": run.totals["scheduled"]}
+    return [{"source": name, **(found.get(name) or empty)} for name in SOURCES]
+
+
+def missing_by_arm(run: PublishedRun) -> list[Json]:
+    """How trials of each arm ended, counted from rows."""
+    arms: dict[str, Counter[str]] = {name: Counter() for name in run.variants}
+    for row in run.rows:
+        arms[row["variant_id"]]["scheduled"] += 1
+        arms[row["variant_id"]][f"status:{row.get('status')}"] += 1
+        if row.get("status") == "included":
+            arms[row["variant_id"]][f"outcome:{row.get('outcome') or 'none'}"] += 1
+    return [{"variant": name, "counts": counts} for name, counts in arms.items()]
+
+
+def variant_lines(run: PublishedRun) -> list[Json]:
+    """Every arm: means of its planned metrics from the analysis, and how its trials ended, counted from rows.
+
+    An outcome is how a trial ended; a metric is what an evaluator measured. A trial may end well with a wrong answer.
+    """
+    measured = {
+        str(item.get("variant_id")): [one for one in item.get("metrics") or [] if one.get("role") != "unplanned"]
+        for item in (run.summary or {}).get("variants") or []
+    }
+    lines = []
+    for arm in missing_by_arm(run):
+        counts = arm["counts"]
+        valid = counts["outcome:success"] + counts["outcome:failure"]
+        lines.append(
+            {
+                "id": arm["variant"],
+                "baseline": arm["variant"] == run.baseline,
+                "metrics": measured.get(arm["variant"], []),
+                "ended": counts["outcome:success"],
+                "valid": valid,
+                "scheduled": counts["scheduled"],
+            }
+        )
+    return lines
+
+
+def signers(run: PublishedRun) -> list[Json]:
+    """Who signed how many statements, and whether the signatures fit the key that the run names."""
+    found: dict[tuple[str, bool], list[bool | None]] = {}
+    for item in run.statements:
+        found.setdefault((item.keyid, item.keyless), []).append(item.valid)
+    return [
+        {"keyid": keyid, "keyless": keyless, "count": len(valid), "fits": all(one for one in valid)}
+        for (keyid, keyless), valid in sorted(found.items())
+    ]
+
+
+def _grades(site: RunSite) -> list[Json]:
+    rows = grade_rows(site.run.grades)
+    for row in rows:
+        counts = site.tally.values[row["name"]]
+        row["holds"] = figures.percent(counts.get(row["value"], 0), site.run.totals["scheduled"])
+        row["counts"] = sorted(counts.items())
+        if row["name"] == "provenance" and site.check.provenance not in ("none", row["value"]):
+            row["computed"] = site.check.provenance
+    return rows
+
+
+def _suspects(run: PublishedRun) -> list[Json]:
+    found = [item for item in (run.suspects or {}).get("suspects") or [] if isinstance(item, dict)]
+    rank = {"flagged": 0, "insufficient_evidence": 1}
+    chosen = [item for item in found if item.get("status") in rank]
+    chosen.sort(key=lambda item: (rank[item["status"]], item.get("p_adjusted") or 1.0, str(item.get("id"))))
+    return chosen[:TOP]
+
+
+def _exemplars(site: RunSite) -> list[Json]:
+    hrefs = {row["trial_id"]: site.places.trial(row).href for row in site.run.rows} if site.run.exemplars else {}
+    found = [
+        with_links({**item, "variant": group.get("variant"), "metric": group.get("metric")}, hrefs)
+        for group in (site.run.exemplars or {}).get("groups") or []
+        for item in group.get("exemplars") or []
+        if item.get("rank") == 1
+    ]
+    return found[: TOP * 2]
+
+
+def with_links(item: Json, hrefs: dict[str, str]) -> Json:
+    """An exemplar whose trials are linked."""
+    pairs = [
+        {
+            **pair,
+            "baseline_href": hrefs.get(str(pair.get("baseline_trial"))),
+            "variant_href": hrefs.get(str(pair.get("variant_trial"))),
+        }
+        for pair in item.get("pairs") or []
+    ]
+    return {**item, "pairs": pairs}
+
+
+def _started(run: PublishedRun) -> str:
+    for item in run.statements:
+        if item.kind == "run":
+            metadata = ((item.statement.get("predicate") or {}).get("runDetails") or {}).get("metadata") or {}
+            return figures.clock(metadata.get("startedOn"))
+    return figures.NONE
