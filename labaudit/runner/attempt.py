@@ -17,11 +17,9 @@ from labaudit.core.strict_json import parse_object
 from labaudit.engines.protocol import Collection, Sandbox, SandboxResult
 from labaudit.errors import LabauditError
 from labaudit.evidence.harvest import Harvest, HarvestOrder, harvest
-from labaudit.evidence.observe import observe_trial
 from labaudit.evidence.otlp.received import ReceivedSpans
 from labaudit.evidence.recorder import Recorder
-from labaudit.evidence.trial_facts import CUT_SHORT, TrialFacts
-from labaudit.grading.grades import grade_trial
+from labaudit.evidence.trial_facts import CUT_SHORT
 from labaudit.harnesses.cli_harness import OutputReading, read_trial_output, write_trial_input
 from labaudit.harnesses.control_plane import ControlPlane
 from labaudit.harnesses.protocol import Harness, HarnessEnd, TrialSession
@@ -29,7 +27,7 @@ from labaudit.planning.schedule import PlannedTrial
 from labaudit.records.trial_record import TrialRecord
 from labaudit.runner.a2a import convert_packets
 from labaudit.runner.checkpoints.checkpoint import CheckpointManager, RuntimeState
-from labaudit.runner.commit import commit, log_identity, staging, trial_ids
+from labaudit.runner.commit import log_identity, staging, trial_ids
 from labaudit.runner.context import RunContext
 from labaudit.runner.inventory import state_inventory
 from labaudit.runner.live import HookFollower, LiveTrial, Progress
@@ -38,9 +36,10 @@ from labaudit.runner.measure import framework_values, measure, records
 from labaudit.runner.outcome import TrialOutcome, decide
 from labaudit.runner.outputs import keep_outputs, write_log, write_network_events
 from labaudit.runner.sandbox_plan import control_path, sandbox_spec, trial_input
+from labaudit.runner.sealed import finish_sealed, seal_attempt
 from labaudit.runner.tracing import Tracing
 from labaudit.store import atomic
-from labaudit.store.event_log import EventLog, read_events
+from labaudit.store.event_log import EventLog
 from labaudit.store.run_folder import TrialFolder
 
 # Beyond this many hook events the RunRecord's trace says that it was shortened; the stream itself is kept whole.
@@ -80,7 +79,7 @@ class Attempt:
         try:
             self.recorder.record("trial.started", durable=True)
             end, collection, given = self._execute()
-            return self._finish(end, collection, given)
+            self._finish(end, collection, given)
         except LabauditError as error:
             self.recorder.log.close()
             raise AttemptLost(self.recorder.redactor.text(error.what)) from error
@@ -89,6 +88,8 @@ class Attempt:
             raise AttemptLost(f"the runner could not go on: {error.strerror or error}") from error
         finally:
             shutil.rmtree(self.collected, ignore_errors=True)
+        # The result stands: what goes wrong from here on ends the run, and `resume` finishes the trial.
+        return finish_sealed(self.ctx, self.planned, self.number, self.ctx.evidence_origin)
 
     def _execute(self) -> tuple[HarnessEnd, Collection, Mapping[str, Any]]:
         """Sandbox and harness; the sandbox is gone afterwards, whatever happened."""
@@ -202,8 +203,8 @@ class Attempt:
     def _started(self) -> None:
         self.recorder.record("harness.started")
 
-    def _finish(self, end: HarnessEnd, collection: Collection, given: Mapping[str, Any]) -> TrialRecord:
-        """Everything after the sandbox is gone."""
+    def _finish(self, end: HarnessEnd, collection: Collection, given: Mapping[str, Any]) -> None:
+        """Everything after the sandbox is gone, up to the sealed log."""
         result = end.result
         keep_outputs(self.recorder, self.collected, collection)
         write_log(self.recorder, self.trial.stdout, result.stdout)
@@ -228,7 +229,8 @@ class Attempt:
             bridged=end.trial_output is not None,
         )
         self._measure(decided, reading, result, found)
-        return self._seal(decided, result, collection)
+        inventory = state_inventory(self.ctx, self.ids, result, collection, "cli_basic")
+        seal_attempt(self.ctx, self.trial, self.recorder.log, inventory, self.recorder.references)
 
     def _read_output(self, end: HarnessEnd, given: Mapping[str, Any]) -> OutputReading:
         """The output as it is kept: redacted, then read again, so that stored and judged bytes are the same."""
@@ -261,8 +263,8 @@ class Attempt:
         atomic.write_bytes(self.trial.metrics, measured.metrics.to_bytes(), durable=False)
         values = measured.metrics.to_json()["metrics"]
         judged = {"outcome": decided.outcome, "reason": decided.reason, "metrics": values}
+        # Not flushed: result and seal reach the file together, so that no crash leaves one without the other.
         self.recorder.record("trial.judged", judged)
-        self.recorder.log.flush(durable=False)
         harness = found.manifest.record.harness if found.manifest is not None else None
         started, ended = rfc3339(result.started_at), rfc3339(result.ended_at)
         run, scores, problems = records(
@@ -278,35 +280,7 @@ class Attempt:
         convert_packets(self.collected, self.trial, self.recorder)
 
     def _own_events(self) -> list[dict[str, Any]]:
-        return [event for event in read_events(self.trial.events) if event.get("source") != "hooks"]
-
-    def _seal(self, decided: TrialOutcome, result: SandboxResult, collection: Collection) -> TrialRecord:
-        facts = TrialFacts(
-            ids=self.ids,
-            attempt=self.number,
-            resolved_digest=self.ctx.resolved_digest,
-            status="completed",
-            outcome=decided.outcome,  # type: ignore[arg-type]
-            evidence_origin=self.ctx.evidence_origin,
-        )
-        self.recorder.log.seal(self.trial.events_head)
-        inventory = state_inventory(self.ctx, self.ids, result, collection, "cli_basic")
-        atomic.write_json(self.trial.state_inventory, inventory, durable=False)
-        observed = observe_trial(self.trial, self.ctx.resolved, facts)
-        if observed.level.observed not in {"cli_basic", "not_observed"}:
-            # The level is derived from all other evidence, the rest of the inventory included.
-            inventory["integration_level"] = observed.level.observed
-            atomic.write_json(self.trial.state_inventory, inventory, durable=False)
-        atomic.write_bytes(self.trial.grades, grade_trial(observed).to_bytes(), durable=False)
-        return commit(
-            self.ctx,
-            self.planned,
-            self.number,
-            status="completed",
-            outcome=decided.outcome,
-            times=(rfc3339(result.started_at), rfc3339(result.ended_at)),
-            references=self.recorder.references,
-        )
+        return [event for event in self.recorder.log.events() if event.get("source") != "hooks"]
 
 
 def _hooks_failure(found: Harvest) -> str | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from labaudit.core.canonical import canonical_bytes
 from labaudit.evidence.trial_record import artifact_lines, build_trial_record
 from labaudit.planning.schedule import PlannedTrial
+from labaudit.records.fields import EvidenceOrigin
 from labaudit.records.ids import Ids
 from labaudit.records.trial_record import TrialRecord
 from labaudit.runner.context import RunContext
@@ -21,6 +22,7 @@ from labaudit.store.event_log import EventLog, LogIdentity, read_events
 from labaudit.store.run_folder import TrialFolder
 
 ATTEMPT = "attempt-"
+LOST = "attempt.lost"
 
 
 def log_identity(ctx: RunContext, planned: PlannedTrial, attempt: int) -> LogIdentity:
@@ -73,7 +75,7 @@ def close_lost_attempt(ctx: RunContext, planned: PlannedTrial, attempt: int, rea
         payload = ctx.run.artifacts.put(
             canonical_bytes({"reason": reason, "torn_bytes_dropped": dropped}), "application/json"
         )
-        log.append("attempt.lost", payload_ref=payload)
+        log.append(LOST, payload_ref=payload)
     log.seal(folder.events_head)
 
 
@@ -91,6 +93,7 @@ def commit(
     outcome: str | None,
     times: tuple[str | None, str | None],
     references: Mapping[str, str],
+    origin: EvidenceOrigin,
 ) -> TrialRecord:
     """Writes `artifacts.jsonl` and `trial_record.json`, and moves the attempt into the run.
 
@@ -120,12 +123,15 @@ def commit(
         resolved_digest=ctx.resolved_digest,
         started_at=times[0],
         ended_at=times[1],
-        evidence_origin=ctx.evidence_origin,
+        evidence_origin=origin,
     )
     atomic.write_bytes(staged.trial_record, record.to_bytes())
     final = ctx.run.trial(planned.trial_id)
-    final.path.parent.mkdir(parents=True, exist_ok=True)
-    os.rename(staged.path, final.path)  # noqa: PTH104 - one atomic step
+    try:
+        final.path.parent.mkdir(parents=True, exist_ok=True)
+        os.rename(staged.path, final.path)  # noqa: PTH104 - one atomic step
+    except OSError as error:
+        raise atomic.explain(error, final.path) from error
     atomic.sync_folder(final.path.parent)
     shutil.rmtree(ctx.live / planned.trial_id, ignore_errors=True)
     return record

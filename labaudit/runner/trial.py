@@ -13,8 +13,9 @@ from labaudit.harnesses.select import select_harness
 from labaudit.planning.schedule import PlannedTrial
 from labaudit.records.trial_record import TrialRecord
 from labaudit.runner.attempt import Attempt, AttemptLost
-from labaudit.runner.commit import close_lost_attempt, commit, earlier_attempts, logged_references, staging, trial_ids
+from labaudit.runner.commit import commit, earlier_attempts, logged_references, staging, trial_ids
 from labaudit.runner.context import RunContext
+from labaudit.runner.sealed import conclude
 from labaudit.store import atomic
 from labaudit.store.run_folder import TrialFolder
 
@@ -24,29 +25,33 @@ CRASHED = "the runner ended before the attempt did"
 def run_trial(ctx: RunContext, planned: PlannedTrial) -> TrialRecord | None:
     """The trial's record; None when the run is being interrupted and the trial must be run again later.
 
-    Attempts that an earlier runner left half-done are closed as lost and count: an attempt number is never used twice.
+    What an earlier runner left is taken over first. An attempt number is never used twice, and a sealed result is never
+    measured again.
     """
-    done = earlier_attempts(ctx, planned)
-    for number in done:
-        close_lost_attempt(ctx, planned, number, CRASHED)
-    number = done[-1] if done else 0
+    number, record = take_over(ctx, planned)
     # Interruptions do not use up retries: nobody's infrastructure failed.
     failures = 0
-    while not ctx.stop.is_set():
+    while record is None and not ctx.stop.is_set():
         number += 1
         try:
             return Attempt(ctx, planned, number, select_harness(ctx.resolved)).run()
         except AttemptLost as lost:
-            close_lost_attempt(ctx, planned, number, lost.reason)
-            if ctx.stop.is_set():
-                return None
+            record = conclude(ctx, planned, number, lost.reason)
             failures += 1
-            if failures > ctx.resolved.design.retries.infra:
+            if record is None and not ctx.stop.is_set() and failures > ctx.resolved.design.retries.infra:
                 return give_up(ctx, planned, number)
         except Interrupted:
-            close_lost_attempt(ctx, planned, number, "the run was interrupted")
-            return None
-    return None
+            return conclude(ctx, planned, number, "the run was interrupted")
+    return record
+
+
+def take_over(ctx: RunContext, planned: PlannedTrial) -> tuple[int, TrialRecord | None]:
+    """The last attempt's number of a trial that an earlier runner began (else 0), and its record if one was sealed."""
+    number = 0
+    for number in earlier_attempts(ctx, planned):
+        if (record := conclude(ctx, planned, number, CRASHED)) is not None:
+            return number, record
+    return number, None
 
 
 def give_up(ctx: RunContext, planned: PlannedTrial, number: int) -> TrialRecord:
@@ -62,8 +67,9 @@ def give_up(ctx: RunContext, planned: PlannedTrial, number: int) -> TrialRecord:
     started = _first_time(trial) or now
     references = dict.fromkeys(logged_references(trial.events), "lost attempt")
     return commit(
-        ctx, planned, number, status="lost", outcome=None, times=(started, now), references=references
-    )
+        ctx, planned, number, status="lost", outcome=None, times=(started, now), references=references,
+        origin=ctx.evidence_origin,
+    )  # fmt: skip
 
 
 def _first_time(trial: TrialFolder) -> str | None:

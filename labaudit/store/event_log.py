@@ -129,6 +129,12 @@ class EventLog:
         """Events so far."""
         return self._state.count
 
+    def events(self) -> Iterator[dict[str, object]]:
+        """All events so far, those that were not yet flushed included."""
+        yield from read_events(self.path)
+        for line in self._buffer:
+            yield orjson.loads(line)
+
     def append(
         self,
         event_type: str,

@@ -18,7 +18,7 @@ from labaudit.errors import EnvironmentLacks, Interrupted
 from labaudit.planning.schedule import PlannedTrial
 from labaudit.records.fields import EvidenceOrigin
 from labaudit.records.trial_record import TrialRecord
-from labaudit.runner.commit import close_lost_attempt, earlier_attempts, log_identity, staging
+from labaudit.runner.commit import close_lost_attempt, log_identity, staging
 from labaudit.runner.context import RunContext
 from labaudit.runner.executor import TrialDone
 from labaudit.runner.remote.cluster import Cluster, WorkerIdentity, connect
@@ -26,7 +26,7 @@ from labaudit.runner.remote.description import describe
 from labaudit.runner.remote.ingest import WorkerRefused, ingest
 from labaudit.runner.remote.parts import RunParts, parts_of
 from labaudit.runner.remote.worker import Package, run_on_worker
-from labaudit.runner.trial import CRASHED, give_up
+from labaudit.runner.trial import give_up, take_over
 from labaudit.store.event_log import EventLog
 from labaudit.store.run_folder import TrialFolder
 
@@ -98,9 +98,13 @@ class _Run:
     def _submit(self) -> None:
         room = self._cluster.slots() * WINDOW - len(self._running)
         while room > 0 and (planned := self._next()) is not None:
+            done, record = take_over(self._ctx, planned)
+            if record is not None:
+                self._on_done(TrialDone(planned, record))
+                continue
             worker, parts = self._choose()
             self._describe()
-            attempt = self._claim(planned)
+            attempt = self._claim(planned, done + 1)
             # One address per task: the rules about lost attempts need to know who had it.
             task = functools.partial(
                 run_on_worker,
@@ -152,12 +156,8 @@ class _Run:
         refused = ", ".join(sorted(self._cluster.refused)) or "none"
         raise EnvironmentLacks("no worker is left", where=self._cluster.address, hint=f"refused: {refused}")
 
-    def _claim(self, planned: PlannedTrial) -> int:
+    def _claim(self, planned: PlannedTrial, attempt: int) -> int:
         """The number of the new attempt; its folder is made exclusively, and its log says that it was claimed."""
-        done = earlier_attempts(self._ctx, planned)
-        for number in done:
-            close_lost_attempt(self._ctx, planned, number, CRASHED)
-        attempt = (done[-1] if done else 0) + 1
         place = staging(self._ctx, planned, attempt)
         place.mkdir(parents=True)
         log = EventLog(

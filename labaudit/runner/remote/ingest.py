@@ -17,20 +17,17 @@ from typing import Any
 from labaudit.core.digest import hash_file
 from labaudit.core.strict_json import parse_object
 from labaudit.errors import BadInput, Contradiction, LabauditError
-from labaudit.evidence.observe import observe_trial
-from labaudit.evidence.trial_facts import TrialFacts
-from labaudit.grading.grades import grade_trial
 from labaudit.planning.schedule import PlannedTrial
-from labaudit.records.fields import Outcome
 from labaudit.records.metrics import Metrics
 from labaudit.records.receipt import Receipt
 from labaudit.records.trial_record import TrialRecord
 from labaudit.runner.checkpoints.archive import extract
-from labaudit.runner.commit import commit, log_identity, staging, trial_ids
+from labaudit.runner.commit import log_identity, staging, trial_ids
 from labaudit.runner.context import RunContext
 from labaudit.runner.remote.objects import RemoteObjects
 from labaudit.runner.remote.receipt import check_receipt
 from labaudit.runner.remote.worker import LISTED, META, OBJECTS, TRIAL, Package
+from labaudit.runner.sealed import finish_sealed, has_result, list_artifacts
 from labaudit.store import atomic
 from labaudit.store.event_log import check_chain, read_lines
 from labaudit.store.run_folder import TrialFolder
@@ -71,32 +68,17 @@ def ingest(
         try:
             extract(io.BytesIO(package.data), folder, max_bytes=MAX_PACKAGE, where="package", make_parents=True)
             receipt = _receipt(ctx, planned, attempt, folder, known_keys)
-            references = _artifacts(ctx, folder, receipt, objects_url)
-            outcome = _outcome(folder)
+            trial = TrialFolder(folder / TRIAL)
+            list_artifacts(ctx, trial, _artifacts(ctx, folder, receipt, objects_url))
+            if not has_result(trial):
+                raise Contradiction("its event log is not sealed, or a file of a result is missing")
+            Metrics.from_bytes(atomic.read_bytes(trial.metrics), where="metrics.json")
         except (Contradiction, BadInput) as error:
             raise WorkerRefused(package.worker_id, error.what) from error
         place = staging(ctx, planned, attempt)
         shutil.rmtree(place)
-        (folder / TRIAL).rename(place)
-    facts = TrialFacts(
-        ids=trial_ids(ctx, planned),
-        attempt=attempt,
-        resolved_digest=ctx.resolved_digest,
-        status="completed",
-        outcome=outcome,
-        evidence_origin="worker",
-    )
-    observed = observe_trial(TrialFolder(place), ctx.resolved, facts)
-    atomic.write_bytes(TrialFolder(place).grades, grade_trial(observed).to_bytes(), durable=False)
-    return commit(
-        ctx,
-        planned,
-        attempt,
-        status="completed",
-        outcome=outcome,
-        times=(receipt.started_at, receipt.ended_at),
-        references=references,
-    )
+        trial.path.rename(place)
+    return finish_sealed(ctx, planned, attempt, "worker")
 
 
 def _receipt(ctx: RunContext, planned: PlannedTrial, attempt: int, folder: Path, keys: Sequence[str]) -> Receipt:
@@ -148,8 +130,3 @@ def _artifacts(ctx: RunContext, folder: Path, receipt: Receipt, objects_url: str
         with path.open("rb") as stream:
             ctx.run.artifacts.put(stream, str(meta.get("content_type")), redaction, durable=False)
     return roles
-
-
-def _outcome(folder: Path) -> Outcome:
-    trial = TrialFolder(folder / TRIAL)
-    return Metrics.from_bytes(atomic.read_bytes(trial.metrics), where="metrics.json").outcome

@@ -25,6 +25,8 @@ from labaudit.runner.remote.parts import parts_of
 from labaudit.runner.remote.receipt import worker_key
 from labaudit.runner.remote.worker import Package, run_on_worker
 from labaudit.runner.run_start import create_run, read_schedule
+from labaudit.runner.trial import take_over
+from labaudit.store.event_log import EventLog
 from labaudit.store.lab_folder import LabFolder
 from labaudit.verify.request import Request
 from labaudit.verify.targets import verify_target
@@ -142,6 +144,34 @@ def test_the_log_of_another_trial_is_refused(handover: Handover) -> None:
     other = run_on_worker(handover.parts, handover.other, 1, str(handover.base), "w1", None)  # type: ignore[arg-type]
     with pytest.raises(WorkerRefused, match="another trial"):
         handover.take(other)
+
+
+def test_a_log_that_was_never_sealed_is_refused(handover: Handover, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = EventLog.seal
+
+    def leave_open(log: EventLog, head: Path) -> object:
+        log._sealed = True
+        return whole(log, head)
+
+    monkeypatch.setattr(EventLog, "seal", leave_open)
+    package = run_on_worker(handover.parts, handover.planned, 1, str(handover.base), "w1", None)  # type: ignore[arg-type]
+    with pytest.raises(WorkerRefused, match="not sealed"):
+        handover.take(package)
+
+
+def test_a_package_that_was_taken_in_is_finished_by_whoever_resumes(
+    handover: Handover, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("labaudit.runner.remote.ingest.finish_sealed", lambda *_: None)
+        handover.take(handover.package)
+    number, record = take_over(replace(handover.ctx, evidence_origin="local"), handover.planned)
+    assert number == 1
+    assert record is not None
+    assert (record.evidence_origin, record.outcome, record.attempt) == ("worker", "success", 1)
+    trial = handover.ctx.run.trial(handover.planned.trial_id)
+    receipt = document(trial.receipt)
+    assert (record.started_at, record.ended_at) == (receipt["started_at"], receipt["ended_at"])
 
 
 def test_artifacts_can_be_handed_over_through_any_store_that_fsspec_reaches(handover: Handover, tmp_path: Path) -> None:

@@ -23,10 +23,17 @@ from labaudit.store.event_log import EventLog, LogIdentity, read_events
 from labaudit.store.lab_folder import LabFolder
 from labaudit.verify.request import Request
 from labaudit.verify.targets import verify_target
-from tests.experiments import ECHO, Quiet, run, trials, write_experiment
+from tests.experiments import ECHO, Quiet, document, run, trials, write_experiment
 
 SLOW = ECHO.replace("import json, os", "import json, os, time\ntime.sleep(0.3)")
 TASKS = [{"id": f"t{n}", "name": f"N{n}", "expected": f"Hello N{n}"} for n in range(6)]
+HELD = ("t4", "t5")
+"""In a held experiment these tasks do not end before a file `go` is there."""
+HOLD = """import json, os, time
+def hold(given):
+    while given["ids"]["task_id"] in {held!r} and not os.path.exists({go!r}):
+        time.sleep(0.02)
+"""
 
 
 def _start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
@@ -44,11 +51,24 @@ def _wait_for_trials(folder: Path, count: int, process: subprocess.Popen[bytes])
 
 
 def _kill_in_the_middle(folder: Path) -> None:
-    write_experiment(folder, agent=SLOW, tasks=TASKS)
+    """Two trials are under way, and cannot end, when the runner is killed; the others are done or not begun."""
+    agent = ECHO.replace("import json, os", HOLD.format(held=HELD, go=str(folder / "go")))
+    agent = agent.replace("out = given", "hold(given)\nout = given", 1)
+    write_experiment(folder, agent=agent, tasks=TASKS)
     process = _start(folder)
-    _wait_for_trials(folder, 3, process)
+    deadline = time.monotonic() + 60
+    while len(_held(folder)) < 2:
+        assert time.monotonic() < deadline, "the trials that cannot end were never started"
+        assert process.poll() is None, "the run ended though trials were held"
+        time.sleep(0.01)
     process.kill()
     process.wait()
+    (folder / "go").touch()
+
+
+def _held(folder: Path) -> list[Path]:
+    logs = folder.glob(".lab/live/*/*/attempt-1/events.jsonl")
+    return [log for log in logs if f".{HELD[0]}." in str(log) or f".{HELD[1]}." in str(log)]
 
 
 def _resume(folder: Path) -> LabFolder:
@@ -70,10 +90,70 @@ def test_a_killed_run_is_completed_and_says_what_was_lost(tmp_path: Path) -> Non
     found = trials(lab.find_run("latest"))
     assert len(found) == 12
     lost = [(trial, record) for trial, record in found if record.attempt > 1]
-    assert lost
+    assert len(lost) == 2
+    assert all(record.ids.task_id in HELD for _, record in lost)
     for trial, _ in lost:
         events = list(read_events(trial.attempt(1) / "events.jsonl"))
         assert [event["event_type"] for event in events][-2:] == ["attempt.lost", "trial.sealed"]
+
+
+COUNTING = ECHO.replace(
+    'answer = ',
+    """place = {place!r} + "/" + given["ids"]["trial_id"]
+open(place, "a").write("ran\\n")
+ran = len(open(place).readlines())
+answer = "wrong" if ran == 1 else """,
+)
+
+
+class Died(BaseException):
+    """Stands for a kill: nothing in the runner handles it."""
+
+
+@pytest.mark.parametrize("moment", ["build_trial_record", "grade_trial", "events_head"])
+def test_a_result_that_was_sealed_is_finished_by_resume_and_not_measured_again(
+    moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The agent fails at its first try and would succeed at a second: a graded failure must not get one."""
+    place = tmp_path / "counts"
+    place.mkdir()
+    agent = COUNTING.replace("{place!r}", repr(str(place)))
+    write_experiment(tmp_path, agent=agent, variants=(), tasks=TASKS[:1])
+
+    def die(*_: object, **__: object) -> object:
+        raise Died
+
+    with monkeypatch.context() as patched:
+        module = "commit" if moment == "build_trial_record" else "sealed"
+        patched.setattr(f"labaudit.runner.{module}.{moment if moment != 'events_head' else 'grade_trial'}", die)
+        with pytest.raises(Died):
+            run(tmp_path, workers=1)
+    lab = LabFolder(tmp_path / ".lab")
+    if moment == "events_head":
+        (head,) = tmp_path.glob(".lab/live/*/*/attempt-1/events.head")
+        head.unlink()
+    _resume(tmp_path)
+    ((trial, record),) = trials(lab.find_run("latest"))
+    assert (record.attempt, record.outcome) == (1, "success")
+    assert [path.read_text() for path in place.iterdir()] == ["ran\n"]
+    assert document(trial.metrics)["metrics"]["success"] is False
+    assert [event["event_type"] for event in read_events(trial.events)][-2:] == ["trial.judged", "trial.sealed"]
+
+
+def test_a_disk_that_fills_up_after_the_seal_ends_the_run_and_resume_finishes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_experiment(tmp_path, variants=(), tasks=TASKS[:2])
+
+    def full(*_: object, **__: object) -> object:
+        raise EnvironmentLacks("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("labaudit.runner.commit.build_trial_record", full)
+        with pytest.raises(EnvironmentLacks, match="disk is full"):
+            run(tmp_path, workers=1)
+    lab = _resume(tmp_path)
+    assert [record.attempt for _, record in trials(lab.find_run("latest"))] == [1, 1]
 
 
 def test_a_log_that_was_sealed_without_its_head_gets_its_head(tmp_path: Path) -> None:
