@@ -33,7 +33,6 @@ def safe_name(text: str) -> str:
 def check_variant_id(text: str, *, where: str = "") -> str:
     """The id itself when a variant may be called so."""
     if not _VARIANT.fullmatch(text) or text in {".", ".."} or len(text) > _LONGEST_PART:
-        raise BadInput(
-            f"variant id {text[:80]!r} is not allowed", where=where, hint="letters, digits, dot, underscore and hyphen"
-        )
+        hint = f"letters, digits, dot, underscore and hyphen, at most {_LONGEST_PART} of them"
+        raise BadInput(f"variant id {text[:80]!r} is not allowed", where=where, hint=hint)
     return text

@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable, Mapping
 
 from labaudit.core.canonical import canonical_bytes
+from labaudit.core.strict_json import parse_json
+from labaudit.errors import BadInput
 from labaudit.evaluators.verdict import Cause, Verdict
 from labaudit.records.resolved import ResolvedEvaluator
 
@@ -57,12 +59,15 @@ def _regex(config: ResolvedEvaluator, answer: object, expected: object) -> Verdi
 
 def _json_equal(config: ResolvedEvaluator, answer: object, expected: object) -> Verdict:
     try:
-        left = json.loads(answer) if isinstance(answer, str) else answer
-        right = json.loads(expected) if isinstance(expected, str) else expected
-    except ValueError:
-        # An answer that is no JSON is a wrong answer, not a missing one.
-        return _verdict(config, False, answer, expected, "equal as JSON")
-    return _verdict(config, _same_json(left, right), answer, expected, "equal as JSON")
+        wanted = _from_text(expected)
+    except BadInput as error:
+        return Verdict.missing(config.metric, "invalid", f"the task expects {_short(expected)!r}, which {error.what}")
+    try:
+        same = _same_json(_from_text(answer), wanted)
+    except BadInput:
+        # An answer that is no JSON (or has NaN, a key twice, endless brackets) is a wrong answer, not a missing one.
+        same = False
+    return _verdict(config, same, answer, expected, "equal as JSON")
 
 
 def _numeric(config: ResolvedEvaluator, answer: object, expected: object) -> Verdict:
@@ -98,6 +103,10 @@ def _verdict(config: ResolvedEvaluator, held: bool, answer: object, expected: ob
 def _text(config: ResolvedEvaluator, text: str) -> str:
     text = text.strip() if config.strip is not False else text
     return text if config.case_sensitive is not False else text.casefold()
+
+
+def _from_text(value: object) -> object:
+    return parse_json(value.encode("utf-8", "surrogatepass")) if isinstance(value, str) else value
 
 
 def _same_json(left: object, right: object) -> bool:

@@ -93,7 +93,8 @@ def _json(data: bytes, where: str) -> Iterator[tuple[str, dict[str, object]]]:
 
 def _csv(data: bytes, where: str) -> Iterator[tuple[str, dict[str, object]]]:
     try:
-        reader = csv.DictReader(io.StringIO(data.decode("utf-8"), newline=""), strict=True)
+        # Spreadsheets put a byte order mark before the first column's name; it is no part of the name.
+        reader = csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
         names = reader.fieldnames or []
         if len(set(names)) != len(names):
             raise BadInput("a column name stands twice", where=f"{where}:1")

@@ -13,6 +13,15 @@ from labaudit.planning.yaml_source import Located, Path_, load_yaml
 from labaudit.records.experiment import Experiment
 
 
+_PLAIN_WORDS = (
+    ("Value error, ", ""),
+    ("valid tuple", "list"),
+    ("valid dictionary", "mapping of names to values"),
+    ("Tuple should", "the list should"),
+    (" after validation", ""),
+)
+
+
 def load_experiment(path: Path) -> tuple[Experiment, Located]:
     """The authored experiment and the lines of its parts."""
     located = load_yaml(path)
@@ -38,10 +47,17 @@ def _sentences(error: ValidationError, located: Located) -> list[str]:
         elif item["type"] == "missing":
             sentence = f'required key "{path[-1]}" is missing{_in(path[:-1])}'
         else:
-            message = item["msg"].removeprefix("Value error, ")
+            message = _in_words(item["msg"])
             sentence = f"{_dotted(path)}: {message[:1].lower()}{message[1:]}, got {_short(item.get('input'))}"
         found[(located.where(path), sentence)] = None
     return [f"{where}: {sentence}" for where, sentence in found]
+
+
+def _in_words(message: str) -> str:
+    """pydantic's message in the words of a YAML file, which has lists where Python has tuples."""
+    for python, plain in _PLAIN_WORDS:
+        message = message.replace(python, plain)
+    return message
 
 
 def _is_union_tag(part: str | int) -> bool:

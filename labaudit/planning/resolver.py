@@ -18,7 +18,7 @@ from labaudit.errors import BadInput
 from labaudit.planning.dataset import Dataset, load_dataset
 from labaudit.planning.loader import load_experiment
 from labaudit.planning.metric_plan import resolve_metrics, resolve_plan
-from labaudit.planning.resolved_runtime import resolve_runtime
+from labaudit.planning.resolved_runtime import recorded, resolve_runtime
 from labaudit.planning.surroundings import Surroundings
 from labaudit.planning.yaml_source import Located
 from labaudit.records import schema_registry
@@ -96,7 +96,7 @@ class ExperimentResolver:
                 description=authored.experiment.description,
                 tags=authored.experiment.tags,
             ),
-            dataset=_resolved_dataset(authored, dataset),
+            dataset=_resolved_dataset(authored, dataset, base),
             design=_design(authored),
             baseline=variants[0],
             variants=variants,
@@ -138,7 +138,10 @@ class ExperimentResolver:
                     where = located.where(("evaluators", index, "source"))
                     raise BadInput(f"{item.source} is no directory", where=where)
                 digest = self._surroundings.folder_digest(sources[item.id])
-            resolved.append(ResolvedEvaluator(**item.model_dump(exclude_none=True), source_digest=digest))
+            given = item.model_dump(exclude_none=True)
+            if item.source is not None:
+                given["source"] = recorded(item.source, base)
+            resolved.append(ResolvedEvaluator(**given, source_digest=digest))
         return tuple(resolved), sources
 
 
@@ -198,17 +201,17 @@ def _check_tasks(dataset: Dataset, name: str, base: Path, where: str) -> None:
             raise BadInput(f"task {task_id!r} breaks {name} at {problem.json_path}: {problem.message}", where=where)
 
 
-def _resolved_dataset(authored: Experiment, dataset: Dataset) -> ResolvedDataset:
+def _resolved_dataset(authored: Experiment, dataset: Dataset, base: Path) -> ResolvedDataset:
     config = authored.dataset
     return ResolvedDataset(
-        path=config.path,
+        path=recorded(config.path, base) or config.path,
         format=dataset.format,  # type: ignore[arg-type]
         sha256=dataset.sha256,
         size=len(dataset.data),
         id_field=config.id_field,
         limit=config.limit,
         count=len(dataset.ids),
-        task_schema=config.task_schema,
+        task_schema=recorded(config.task_schema, base),
         artifact_ref=REFERENCE_PREFIX + dataset.sha256,
     )
 

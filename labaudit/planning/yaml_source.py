@@ -1,22 +1,26 @@
 """A YAML file to plain values plus the line that each of them stands on.
 
 Booleans are `true` and `false` only (YAML 1.1 would read `off` as false and `sbom: off` would lose its meaning), times
-stay text, anchors and duplicate keys are errors.
+stay text, duplicate keys are errors. Aliases are unfolded up to a bound, so that a small file stays a small value.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
 
-from labaudit.errors import BadInput
+from labaudit.core.canonical import MAX_SAFE_INTEGER
+from labaudit.errors import BadInput, LabauditError
 from labaudit.store.atomic import read_bytes
 
 Path_ = tuple[str | int, ...]
 MAX_BYTES = 4 << 20
+_PARTS = re.compile(r"[^.\[\]]+")
+MAX_VALUES, MAX_DEPTH = 200_000, 100
 
 
 @dataclass
@@ -33,6 +37,11 @@ class Located:
             path = path[:-1]
         line = self.lines.get(path)
         return f"{self.file}:{line}" if line else self.file
+
+    def at_line(self, error: LabauditError) -> LabauditError:
+        """The same error with file and line in place of a dotted path such as `runtime.network.allowed_hosts[0]`."""
+        path: Path_ = tuple(int(part) if part.isdigit() else part for part in _PARTS.findall(error.where))
+        return type(error)(f"{error.where}: {error.what}", where=self.where(path), hint=error.hint)
 
 
 class _Loader(yaml.SafeLoader):
@@ -66,11 +75,18 @@ def load_yaml(path: Path) -> Located:
         raise _explain(error, text, path) from error
     except yaml.YAMLError as error:
         raise BadInput(f"is no YAML: {error}", where=str(path)) from error
+    except RecursionError as error:
+        raise BadInput(f"is nested deeper than {MAX_DEPTH} levels", where=str(path)) from error
     return located
 
 
 def _value(loader: _Loader, node: yaml.Node, path: Path_, located: Located) -> object:
     located.lines[path] = node.start_mark.line + 1
+    if len(located.lines) > MAX_VALUES:
+        raise BadInput(f"unfolds to more than {MAX_VALUES} values", where=located.where(path), hint="use fewer aliases")
+    if len(path) > MAX_DEPTH:
+        hint = "an alias that stands inside what it names never ends"
+        raise BadInput(f"is nested deeper than {MAX_DEPTH} levels", where=located.where(path), hint=hint)
     if isinstance(node, yaml.MappingNode):
         result: dict[str, object] = {}
         for key_node, value_node in node.value:
@@ -86,7 +102,17 @@ def _value(loader: _Loader, node: yaml.Node, path: Path_, located: Located) -> o
     if isinstance(node, yaml.SequenceNode):
         return [_value(loader, item, (*path, index), located) for index, item in enumerate(node.value)]
     value: object = loader.construct_object(node)
+    if isinstance(value, int | float) and not (math.isfinite(value) and abs(value) <= MAX_SAFE_INTEGER):
+        _check_number(value, located.where(path))
     return value
+
+
+def _check_number(value: float, where: str) -> None:
+    if isinstance(value, int):
+        hint = "JSON readers would round it; put it in quotes if it is a name"
+        raise BadInput(f"the integer {value} is beyond 2^53-1", where=where, hint=hint)
+    if not math.isfinite(value):
+        raise BadInput("the number is too large to be one", where=where)
 
 
 def _explain(error: yaml.MarkedYAMLError, text: str, path: Path) -> BadInput:

@@ -5,9 +5,10 @@ Paths are as authored, names are not looked up and nothing is hashed: that is re
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from labaudit.records.authored import Authored
 from labaudit.records.experiment_runtime import RuntimeConfig
@@ -82,6 +83,14 @@ class VariantConfig(Authored):
     bindings: JsonObject = Field(default_factory=dict, description="no bindings were given")
 
 
+def _regular_expression(pattern: str) -> re.Pattern[str]:
+    try:
+        re.compile(pattern.encode())
+        return re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"is no regular expression: {error}") from error
+
+
 class EvaluatorConfig(Authored):
     """A judge that runs after the trial, outside the harness's reach."""
 
@@ -98,6 +107,13 @@ class EvaluatorConfig(Authored):
     command: Command | None = None
     source: Text | None = None
     timeout_seconds: Positive | None = None
+
+    @field_validator("pattern")
+    @classmethod
+    def _pattern_is_one(cls, pattern: str | None) -> str | None:
+        if pattern is not None:
+            _regular_expression(pattern)
+        return pattern
 
     @model_validator(mode="after")
     def _type_and_keys_fit(self) -> Self:
@@ -159,6 +175,13 @@ class RedactionRuleConfig(Authored):
 
     pattern: Text
     mode: RedactionMode = Field("hash", description="keeps equality visible and the text hidden")
+
+    @field_validator("pattern")
+    @classmethod
+    def _matches_something(cls, pattern: str) -> str:
+        if _regular_expression(pattern).match(""):
+            raise ValueError("matches the empty text, so it would take out nothing or everything")
+        return pattern
 
 
 class RedactionConfig(Authored):

@@ -15,6 +15,7 @@ from pathlib import Path
 from labaudit.core import ids
 from labaudit.core.clock import Clock, rfc3339
 from labaudit.core.digest import Digest
+from labaudit.core.redaction import Redactor
 from labaudit.core.strict_json import parse_object
 from labaudit.errors import BadInput, EnvironmentLacks
 from labaudit.harnesses.identity import archive_source, directory_digest, snapshot_source
@@ -142,7 +143,10 @@ def read_secrets(names: tuple[str, ...], environment: Mapping[str, str] | None =
     if missing:
         hint = "runtime.harness.secrets names variables of the environment that labaudit runs in"
         raise EnvironmentLacks(f"the secret {missing[0]} is not set", where="runtime.harness.secrets", hint=hint)
-    return {name: given[name] for name in names}
+    found = {name: given[name] for name in names}
+    # One that is too short to be withheld is better told before there is a run, too.
+    Redactor(secrets=found)
+    return found
 
 
 def other_roles(live: Path, resolved: ResolvedExperiment) -> dict[str, str]:

@@ -15,7 +15,9 @@ from labaudit.engines.protocol import (
     SandboxLabels,
     SandboxSpec,
 )
+from labaudit.errors import BadInput
 from labaudit.harnesses.select import harness_environment
+from labaudit.planning.resolved_runtime import directly_below
 from labaudit.planning.schedule import PlannedTrial
 from labaudit.runner.context import RunContext
 
@@ -138,4 +140,7 @@ def trial_input(ctx: RunContext, planned: PlannedTrial, sandbox: Sandbox, ids: d
 
 def control_path(declared: str, state: str) -> str:
     """The control file's place below the sandbox's state folder."""
+    if not directly_below("/state/", declared):
+        # A run from elsewhere could name any place; resolution refuses this for one's own experiments.
+        raise BadInput(f"the control file must be directly below /state/, got {declared!r}", where="control_plane.path")
     return str(PurePosixPath(state) / PurePosixPath(declared).relative_to("/state"))

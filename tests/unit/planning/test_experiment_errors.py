@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,15 +67,49 @@ WRONG = {
     "another version": (GOOD.replace('"0.3"', '"0.2"'), ["experiment.yaml:1"]),
     "hosts without an allowlist": (
         GOOD.replace("  engine: process", "  engine: process\n  network: {allowed_hosts: [a.example]}"),
-        ["mean nothing with network mode none"],
+        ["experiment.yaml:9", "mean nothing with network mode none"],
     ),
     "an address in the allowlist": (
         GOOD.replace(
             "  engine: process",
             "  engine: process\n  network: {mode: allowlist_enforced, allowed_hosts: ['https://a.example']}",
         ),
-        ["is a URL"],
+        ["experiment.yaml:9", "runtime.network.allowed_hosts[0]", "is a URL"],
     ),
+    "a lockfile that is not there": (
+        GOOD.replace("source: harness}", "source: harness, lockfile: harness/none.txt}"), [":9", "is no file"]
+    ),
+    "a control file outside": (
+        GOOD.replace("source: harness}", "source: harness, control_plane: {path: /state/../../etc/x.json}}"),
+        [":9", "directly below /state/"],
+    ),
+    "a control file in a folder that the harness owns": (
+        GOOD.replace("source: harness}", "source: harness, control_plane: {path: /state/mine/x.json}}"),
+        [":9", "directly below /state/"],
+    ),
+    "a redaction pattern that is none": (
+        GOOD + "redaction: {rules: [{pattern: 'sk-['}]}\n", ["experiment.yaml:15", "no regular expression"]
+    ),
+    "a redaction pattern that matches everywhere": (
+        GOOD + "redaction: {rules: [{pattern: 'x*'}]}\n", ["experiment.yaml:15", "the empty text"]
+    ),
+    "an evaluator's pattern that is none": (
+        GOOD.replace("type: exact_match}", "type: regex, pattern: '('}"), [":11", "no regular expression"]
+    ),
+    "an integer that JSON cannot carry": (
+        GOOD + "design: {seed: 9007199254740993}\n", ["experiment.yaml:15", "beyond 2^53-1"]
+    ),
+    "a binding that JSON cannot carry": (
+        GOOD.replace("greeting: Hi}", "greeting: 1e999}"), ["experiment.yaml:6", "too large"]
+    ),
+    "an alias inside what it names": ("version: &a [*a]\n", ["experiment.yaml:1", "nested deeper"]),
+    "aliases that unfold without end": (
+        "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+        + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9)),
+        ["unfolds to more than"],
+    ),
+    "brackets without end": ("version: " + "[" * 100_000, ["nested deeper"]),
+    "a list that is a word": (GOOD.replace("[python3, /harness/agent.py]", "python3"), [":9", "should be a list"]),
     "a list at the top": ("- 1\n- 2\n", ["experiment.yaml", "settings by name"]),
     "nothing at all": ("", ["experiment.yaml"]),
     "a wrong type": (GOOD.replace("dataset: {path: tasks.jsonl}", "dataset: [1]"), ["experiment.yaml:3"]),
@@ -109,6 +144,51 @@ def test_a_wrong_dataset_is_said_with_file_and_line(name: str, tmp_path: Path) -
     assert done.returncode == 2, done.stderr
     assert expected in done.stderr
     assert "Traceback" not in done.stderr
+    assert not (tmp_path / ".lab").exists()
+
+
+@pytest.mark.bubblewrap
+def test_an_image_that_is_not_there_is_said_with_file_and_line(tmp_path: Path) -> None:
+    text = GOOD.replace("engine: process", "engine: bubblewrap\n  image: nosuchimage")
+    done = _labaudit(_folder(tmp_path, text), "validate", "experiment.yaml")
+    assert done.returncode == 4
+    assert "experiment.yaml:9: runtime.image: there is no image" in done.stderr
+
+
+def test_a_run_records_no_absolute_path_though_the_experiment_names_some(tmp_path: Path) -> None:
+    folder = _folder(tmp_path)
+    (folder / "judge").mkdir()
+    (folder / "cache").mkdir()
+    (folder / "harness" / "lock.txt").write_text("")
+    (folder / "task.schema.json").write_text("{}")
+    text = GOOD.replace("tasks.jsonl", f"{folder}/tasks.jsonl, task_schema: {folder}/task.schema.json")
+    text = text.replace("source: harness", f"source: {folder}/harness, lockfile: {folder}/harness/lock.txt")
+    text = text.replace("  engine: process", f"  engine: process\n  cache: {folder}/cache")
+    text = text.replace("type: exact_match", f"type: command, command: [x], source: {folder}/judge")
+    (folder / "experiment.yaml").write_text(text)
+    done = _labaudit(folder, "validate", "experiment.yaml", "--json")
+    assert done.returncode == 0, done.stderr
+    assert str(folder) not in done.stdout
+    resolved = json.loads(done.stdout)["resolved_experiment"]
+    assert resolved["dataset"]["path"] == "tasks.jsonl"
+    assert resolved["runtime"]["harness"]["lockfile"] == "harness/lock.txt"
+
+
+def test_a_table_that_a_spreadsheet_saved_is_read(tmp_path: Path) -> None:
+    folder = _folder(tmp_path, GOOD.replace("tasks.jsonl", "tasks.csv"))
+    (folder / "tasks.csv").write_bytes(b"\xef\xbb\xbfid,expected\na,x\n")
+    done = _labaudit(folder, "validate", "experiment.yaml")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_secret_too_short_to_be_withheld_is_told_before_there_is_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MODEL_API_KEY", "abc")
+    folder = _folder(tmp_path, GOOD.replace("source: harness}", "source: harness, secrets: [MODEL_API_KEY]}"))
+    done = _labaudit(folder, "run", "experiment.yaml")
+    assert done.returncode == 2
+    assert "fewer than 4 characters" in done.stderr
     assert not (tmp_path / ".lab").exists()
 
 
