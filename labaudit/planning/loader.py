@@ -12,7 +12,6 @@ from labaudit.errors import BadInput
 from labaudit.planning.yaml_source import Located, Path_, load_yaml
 from labaudit.records.experiment import Experiment
 
-
 _PLAIN_WORDS = (
     ("Value error, ", ""),
     ("valid tuple", "list"),
