@@ -20,6 +20,7 @@ from labaudit.analysis.columns import first_difference
 from labaudit.analysis.runner import Analysis, AnalysisRunner, write_analysis
 from labaudit.core.strict_json import parse_json
 from labaudit.errors import BadInput
+from labaudit.store import atomic
 from labaudit.store.run_folder import RunFolder
 
 Status = Literal["equal", "same_content", "differs", "missing", "unexpected"]
@@ -75,10 +76,10 @@ def write_elsewhere(analysis: Analysis, folder: Path) -> None:
 def put_into(made: Path, folder: Path) -> None:
     """Copies a made folder to where the user wants it."""
     refuse_occupied(folder)
-    try:
-        shutil.copytree(made, folder, dirs_exist_ok=True)
-    except OSError as error:
-        raise BadInput(f"cannot be written: {error.strerror or error}", where=str(folder)) from error
+    for path in sorted(made.rglob("*")):
+        if path.is_file():
+            with path.open("rb") as source, atomic.replacing(folder / path.relative_to(made)) as stream:
+                shutil.copyfileobj(source, stream)
 
 
 def refuse_occupied(folder: Path) -> None:

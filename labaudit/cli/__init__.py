@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from pathlib import Path
 
 import click
 
@@ -96,7 +97,18 @@ def invoke(arguments: list[str] | None = None) -> int:
     except click.ClickException as error:
         error.show()
         return 2
+    except OSError as error:
+        # A full disk or a shut folder that no command foresaw is still no reason for a traceback.
+        return _refused_by_the_system(error)
     return code if isinstance(code, int) else 0
+
+
+def _refused_by_the_system(error: OSError) -> int:
+    from labaudit.store.atomic import explain
+
+    explained = explain(error, Path(str(error.filename or "the file system")))
+    _say(f"labaudit: {explained}")
+    return explained.exit_code
 
 
 def _say(text: str) -> None:

@@ -31,7 +31,7 @@ def demo(ctx: click.Context, /, out: Path, engine: str | None, as_json: bool, **
         print_json({**found, "site": str(done.site), "tampered": done.tampered.as_json()})
     else:
         for result in done.results:
-            show_result(result, as_json=False)
+            show_result(result, as_json=False, key=options["key"])
             click.echo("")
         finding = done.tampered.findings[0]
         click.echo(f"tampered   one byte changed in a copy: {done.tampered.verdict} ({finding.code} at {finding.path})")

@@ -27,5 +27,5 @@ def resume(ctx: click.Context, /, run: str, lab_dir: str | None, as_json: bool, 
 
     lab = LabFolder.locate(lab_dir)
     result = resume_run(lab, lab.find_run(run), request_from(options), ConsoleProgress(quiet=options["quiet"]))
-    show_result(result, as_json)
+    show_result(result, as_json, key=options["key"])
     ctx.exit(1 if result.invalid else 0)

@@ -69,7 +69,7 @@ def run(
 
     request = request_from(options, engine)
     result = run_experiment(experiment, LabFolder.locate(lab_dir), request, ConsoleProgress(quiet=options["quiet"]))
-    show_result(result, as_json)
+    show_result(result, as_json, key=options["key"])
     ctx.exit(1 if result.invalid else 0)
 
 
@@ -92,7 +92,7 @@ def request_from(options: dict[str, Any], engine: str | None = None) -> RunReque
     )
 
 
-def show_result(result: RunResult, as_json: bool) -> None:
+def show_result(result: RunResult, as_json: bool, *, key: Path | None = None) -> None:
     """Run id, grades, where to look, and what invalidates the run."""
     grades = {name: getattr(result.grades, name).value for name in GRADES}
     grades["integration_level"] = result.grades.integration_level.observed
@@ -117,13 +117,24 @@ def show_result(result: RunResult, as_json: bool) -> None:
         click.echo(f"{name:<17} {value}")
     click.echo(f"signed by  {result.sealed.signer or 'nobody'}")
     click.echo(f"folder     {result.run.path}")
-    click.echo(f"report     labaudit site {result.run.run_id} --out site")
-    from labaudit.store.lab_folder import LabFolder
-
-    # Whom to trust is the reader's choice; this line is for the lab itself.
-    key = LabFolder(result.run.path.parent.parent).public_key
-    click.echo(f"check      labaudit verify {result.run.path}" + (f" --key {key}" if result.sealed.signer else ""))
+    for line in _next_steps(result, key):
+        click.echo(line)
     for sentence in result.warnings:
         click.echo(f"warning: {sentence}", err=True)
     for sentence in result.invalid:
         click.echo(f"INVALID: {sentence}", err=True)
+
+
+def _next_steps(result: RunResult, key: Path | None) -> list[str]:
+    """Commands that work as they stand: for a lab elsewhere, and for a run that another key signed."""
+    from labaudit.store.lab_folder import LabFolder
+
+    lab = LabFolder(result.run.path.parent.parent)
+    elsewhere = "" if lab.path == LabFolder.locate().path else f" --lab-dir {lab.path}"
+    steps = [f"report     labaudit site {result.run.run_id} --out site{elsewhere}"]
+    if result.sealed.signer is None:
+        return [*steps, f"check      labaudit verify {result.run.path} --integrity-only"]
+    # Whom to trust is the reader's choice; this line is for the lab itself.
+    public = lab.public_key if key is None else key.with_suffix(".pub")
+    shown = str(public) if public.is_file() else f"PUBLIC_KEY_OF_{result.sealed.signer}"
+    return [*steps, f"check      labaudit verify {result.run.path} --key {shown}"]

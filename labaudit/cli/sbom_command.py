@@ -46,7 +46,6 @@ def sbom(
         report = _describe(Path(temporary), runtime, image, lockfile)
         rows = [_compare(folder, Path(temporary), name) for name in report.written]
         if out is not None:
-            out.mkdir(parents=True, exist_ok=True)
             for name in report.written:
                 atomic.write_bytes(out / name, (Path(temporary) / name).read_bytes())
     if as_json:

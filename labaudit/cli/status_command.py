@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from labaudit.cli.options import json_option, lab_option, print_json
+from labaudit.errors import BadInput
 
 if TYPE_CHECKING:
     from labaudit.store.lab_folder import LabFolder
@@ -24,8 +25,11 @@ def status(run: str | None, lab_dir: str | None, as_json: bool) -> None:
     from labaudit.store.lab_folder import LabFolder
 
     lab = LabFolder.locate(lab_dir)
-    rows = [_row(lab, lab.find_run(run))] if run else [_row(lab, item) for item in lab.runs() if not item.sealed]
-    family = family_of(lab, lab.find_run(run)) if run else None
+    named = None if run is None else lab.find_run(run)
+    if named is not None and not (named.resolved.exists() or named.path.parent == lab.runs_folder):
+        raise BadInput("is no run folder", where=str(named.path), hint=f"it has no {named.resolved.name}")
+    rows = [_row(lab, item) for item in ([named] if named else lab.runs()) if named or not item.sealed]
+    family = None if named is None else family_of(lab, named)
     if family is not None:
         rows[0] |= {"parent": family.parent, "children": list(family.children)}
     if as_json:
@@ -39,6 +43,8 @@ def status(run: str | None, lab_dir: str | None, as_json: bool) -> None:
             click.echo(f"  running {trial}")
         if row["state"] == "interrupted":
             click.echo(f"  go on with: labaudit resume {row['run_id']}")
+        if row["state"] == "not_started":
+            click.echo("  its start was interrupted; start it again with labaudit run")
     for line in family.lines() if family is not None else ():
         click.echo(f"  {line}")
 
@@ -77,7 +83,7 @@ def _row(lab: LabFolder, run: RunFolder) -> dict[str, Any]:
         experiment, scheduled = str(resolved["experiment"]["id"]), int(resolved["schedule"]["trials"])  # type: ignore[index]
     except (LabauditError, KeyError, TypeError, ValueError):
         experiment, scheduled = "unreadable", 0
-    state = "sealed" if run.sealed else "running" if is_running(lab, run.run_id) else "interrupted"
+    state = "sealed" if run.sealed else "running" if is_running(lab, run.run_id) else _left_as(run, experiment)
     return {
         "run_id": run.run_id,
         "experiment": experiment,
@@ -87,6 +93,13 @@ def _row(lab: LabFolder, run: RunFolder) -> dict[str, Any]:
         "done": _count(run),
         "running": list(running_trials(lab, run.run_id)) if state == "running" else [],
     }
+
+
+def _left_as(run: RunFolder, experiment: str) -> str:
+    """Why nobody works on an unsealed run: only an interrupted one can be resumed."""
+    if not (run.resolved.is_file() and run.resolved_digest.is_file()):
+        return "not_started"
+    return "unreadable" if experiment == "unreadable" else "interrupted"
 
 
 def _count(run: RunFolder) -> int:

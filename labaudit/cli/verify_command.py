@@ -47,7 +47,9 @@ def verify(target: str | None, as_json: bool, **options: Any) -> None:
     if options["page_digest"]:
         from labaudit.cli.verify_on_demand import page_digest
 
-        click.echo(page_digest())
+        said = page_digest()
+        pairs = [line.split(maxsplit=1) for line in said.splitlines()]
+        click.echo(json.dumps({name: digest for digest, name in pairs}) if as_json else said)
         return
     if target is None:
         raise click.UsageError("Missing argument 'TARGET'.")

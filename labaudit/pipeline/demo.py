@@ -39,7 +39,7 @@ def demonstrate(out: Path, request: RunRequest, progress: Progress) -> Demonstra
     from labaudit.site.build import build_site
     from labaudit.site.signing import Publisher
 
-    if out.exists() and any(out.iterdir()):
+    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise BadInput("is there already", where=str(out), hint="name another folder with --out, or remove it")
     lab = LabFolder(out / "lab")
     first = run_experiment(_copy("demo", out / "experiment"), lab, request, progress)

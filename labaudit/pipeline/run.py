@@ -178,6 +178,7 @@ def finish_run(
     grades = grade_run(run, run.run_id, grader, included)
     atomic.write_bytes(run.grades, grades.to_bytes())
     report = make_sboms(run, resolved, clock, engine=engine, live=live)
+    run.artifacts.remove_unfinished()
     list_other_artifacts(run, other_roles(live, resolved) if live is not None else {})
     progress.stage("sealing" if keys is None else "sealing and signing")
     sealed = seal_run(

@@ -12,6 +12,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from labaudit.core.clock import Clock, SystemClock
@@ -19,10 +20,11 @@ from labaudit.engines.protocol import Engine
 from labaudit.errors import BadInput, EnvironmentLacks
 from labaudit.planning.schedule import PlannedTrial
 from labaudit.records.fields import EvidenceOrigin
+from labaudit.records.metrics import Metrics
 from labaudit.records.resolved import ResolvedExperiment
 from labaudit.runner import run_start
 from labaudit.runner.context import LinkedTrial, RunContext, RunOptions, live_folder
-from labaudit.runner.executor import Executor, TrialDone, stop_on_interrupt
+from labaudit.runner.executor import Executor, Measured, TrialDone, stop_on_interrupt
 from labaudit.store import atomic
 from labaudit.store.lab_folder import LabFolder
 from labaudit.store.run_folder import RunFolder
@@ -128,7 +130,19 @@ def execute(
     todo = unfinished(ctx.run, planned)
     on_start(len(planned), len(planned) - len(todo))
     with _signals(ctx.stop):
-        executor.run(ctx, todo, on_done)
+        executor.run(ctx, todo, lambda done: on_done(replace(done, primary=_primary(ctx, done.planned))))
+
+
+def _primary(ctx: RunContext, planned: PlannedTrial) -> Measured | None:
+    """What the plan's first primary metric came to in one trial."""
+    if not ctx.resolved.analysis_plan.primary:
+        return None
+    name = ctx.resolved.analysis_plan.primary[0]
+    source = next(metric.source for metric in ctx.resolved.metrics if metric.name == name)
+    path = ctx.run.trial(planned.trial_id).metrics
+    if not path.is_file():
+        return Measured(name, source, None)
+    return Measured(name, source, Metrics.from_bytes(atomic.read_bytes(path), where=str(path)).metrics.get(name))
 
 
 def unfinished(run: RunFolder, planned: Sequence[PlannedTrial]) -> list[PlannedTrial]:

@@ -13,10 +13,19 @@ from typing import Protocol
 
 from labaudit.errors import Interrupted
 from labaudit.planning.schedule import PlannedTrial
-from labaudit.records.fields import EvidenceOrigin
+from labaudit.records.fields import EvidenceOrigin, Scalar
 from labaudit.records.trial_record import TrialRecord
 from labaudit.runner.context import RunContext
 from labaudit.runner.trial import run_trial
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The first primary metric of one trial: who measured it, and what; None is missing."""
+
+    metric: str
+    source: str
+    value: Scalar
 
 
 @dataclass(frozen=True)
@@ -25,6 +34,7 @@ class TrialDone:
 
     planned: PlannedTrial
     record: TrialRecord
+    primary: Measured | None = None
 
 
 class Executor(Protocol):

@@ -84,6 +84,18 @@ class ArtifactStore:
                 if not name.startswith(atomic.TEMPORARY_PREFIX):
                     yield REFERENCE_PREFIX + name
 
+    def remove_unfinished(self) -> None:
+        """Clears away what a writer that was stopped between object and sidecar left; nobody has its reference.
+
+        For a store that nobody writes to now.
+        """
+        objects = {path.name for path in self._objects.iterdir()} if self._objects.is_dir() else set()
+        described = {path.name.removesuffix(".json") for path in self._meta.iterdir()} if self._meta.is_dir() else set()
+        for name in objects - described:
+            (self._objects / name).unlink()
+        for name in described - objects:
+            (self._meta / f"{name}.json").unlink(missing_ok=True)
+
     def _put_bytes(self, data: bytes, durable: bool) -> str:
         digest = sha256_hex(data)
         target = self._objects / digest

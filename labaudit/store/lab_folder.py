@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from labaudit.errors import BadInput
+from labaudit.core.strict_json import parse_object
+from labaudit.errors import BadInput, LabauditError
 from labaudit.store import atomic
 from labaudit.store.run_folder import RunFolder, TrialFolder
 
 ENVIRONMENT_VARIABLE = "LABAUDIT_DIR"
 DEFAULT_NAME = ".lab"
+_RUN_ID = re.compile(r"run-(?P<time>\d{8}T\d{6}Z)-[0-9a-f]{8}(?:-(?P<number>\d+))?")
 
 
 class LabFolder:
@@ -34,18 +37,24 @@ class LabFolder:
     @classmethod
     def locate(cls, given: str | Path | None = None) -> LabFolder:
         """The folder given, else that of LABAUDIT_DIR, else `.lab` here."""
-        return cls(Path(given or os.environ.get(ENVIRONMENT_VARIABLE) or DEFAULT_NAME))
+        path = Path(given or os.environ.get(ENVIRONMENT_VARIABLE) or DEFAULT_NAME)
+        if path.exists() and not path.is_dir():
+            raise BadInput("is no folder", where=str(path), hint=f"--lab-dir and {ENVIRONMENT_VARIABLE} name a folder")
+        return cls(path)
 
     def run_ids(self) -> list[str]:
-        """All runs, oldest first (their ids start with their time)."""
+        """All runs by the names of their folders, oldest first."""
         if not self.runs_folder.is_dir():
             return []
-        found = (path for path in self.runs_folder.iterdir() if path.is_dir())
-        return sorted(path.name for path in found if not path.name.startswith("."))
+        found = (path for path in self.runs_folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+        return [path.name for path in sorted(found, key=_age)]
 
     def new_run(self, run_id: str) -> RunFolder:
         """A fresh folder for this id, `-2` and so on if it is taken."""
-        self.runs_folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self.runs_folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise atomic.explain(error, self.runs_folder) from error
         for suffix in ("", *(f"-{number}" for number in range(2, 10_000))):
             path = self.runs_folder / (run_id + suffix)
             try:
@@ -59,6 +68,8 @@ class LabFolder:
 
     def find_run(self, name: str) -> RunFolder:
         """The run that an id, a unique prefix, `latest` or a path names."""
+        if not name:
+            raise BadInput("a run's name is empty", hint="an id, the start of one, `latest` or a path")
         as_path = Path(name)
         if ("/" in name or name in {".", ".."}) and as_path.is_dir():
             return RunFolder(as_path.resolve() if name in {".", ".."} else as_path)
@@ -101,6 +112,22 @@ class LabFolder:
     def runs(self) -> Iterator[RunFolder]:
         """All runs, oldest first."""
         return (RunFolder(self.runs_folder / run_id) for run_id in self.run_ids())
+
+
+def _age(folder: Path) -> tuple[str, int, str]:
+    """What sorts runs by age: the time in an id, then the number of a run that found its id taken.
+
+    A folder that was renamed is as old as the id that its manifest keeps.
+    """
+    match = _RUN_ID.fullmatch(folder.name) or _RUN_ID.fullmatch(_sealed_id(folder))
+    return (match["time"], int(match["number"] or 1), folder.name) if match else ("", 0, folder.name)
+
+
+def _sealed_id(folder: Path) -> str:
+    try:
+        return str(parse_object(atomic.read_bytes(RunFolder(folder).manifest)).get("run_id", ""))
+    except LabauditError:
+        return ""
 
 
 def _trial_of(run: RunFolder, name: str) -> TrialFolder:

@@ -178,3 +178,16 @@ def test_runs_are_found_by_id_prefix_latest_and_path(tmp_path: Path) -> None:
     second.trial("base.t.r0-12345678").path.mkdir(parents=True)
     with pytest.raises(BadInput, match="fits 2 trials"):
         lab.find_trial("base.t.r0-12345678")
+
+
+def test_an_object_whose_writer_was_stopped_before_its_sidecar_is_cleared_away(tmp_path: Path) -> None:
+    """As a full disk leaves it: without this the run could never be sealed."""
+    store = ArtifactStore(tmp_path)
+    kept, torn, again = store.put(b"kept"), store.put(b"torn"), store.put(b"again")
+    store.meta_path(torn).unlink()
+    store.meta_path(again).unlink()
+    assert store.put(b"again") == again
+    store.remove_unfinished()
+    assert set(store.references()) == {kept, again}
+    assert store.meta(again)["content_type"] == "application/octet-stream"
+    ArtifactStore(tmp_path / "nothing").remove_unfinished()
