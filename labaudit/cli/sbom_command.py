@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import shutil
 import subprocess
+import tarfile
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,7 +30,7 @@ _PATH = click.Path(path_type=Path)
 @click.command()
 @click.argument("run")
 @click.option("--image", type=_PATH, help="The image as a docker-save archive, a tar or a folder (default: by its id).")
-@click.option("--lockfile", type=_PATH, help="The harness's lockfile.")
+@click.option("--lockfile", type=_PATH, help="The harness's lockfile (default: as the run keeps it).")
 @click.option("--out", type=_PATH, help="Write the documents here; the run itself is never written to.")
 @click.option("--lab-dir", type=_PATH, help="The lab folder (default: .lab).")
 @click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
@@ -43,6 +46,7 @@ def sbom(
     folder = LabFolder.locate(lab_dir).find_run(run)
     runtime: Any = parse_object(atomic.read_bytes(folder.resolved), where=str(folder.resolved))["runtime"]
     with tempfile.TemporaryDirectory(prefix="labaudit-sbom-") as temporary:
+        lockfile = lockfile or _kept_lockfile(folder, runtime["harness"], Path(temporary) / "lockfile")
         report = _describe(Path(temporary), runtime, image, lockfile)
         rows = [_compare(folder, Path(temporary), name) for name in report.written]
         if out is not None:
@@ -57,6 +61,23 @@ def sbom(
             click.echo(f"missing: {item['subject']}: {item['reason']}", err=True)
     if any(row["result"] == "differs" for row in rows):
         click.get_current_context().exit(1)
+
+
+def _kept_lockfile(run: RunFolder, harness: Any, place: Path) -> Path | None:
+    """The declared lockfile as it stands in the harness source that the run keeps."""
+    declared, source, archive = harness.get("lockfile"), harness.get("source"), harness.get("source_archive_ref")
+    if declared is None or source is None or archive is None or not run.artifacts.has(archive):
+        return None
+    name = os.path.relpath(declared, source)
+    try:
+        with tarfile.open(fileobj=io.BytesIO(run.artifacts.get(archive))) as kept:
+            found = kept.extractfile(name)
+            if found is None:
+                return None
+            atomic.write_bytes(place / Path(name).name, found.read())
+    except (KeyError, tarfile.TarError):
+        return None
+    return place / Path(name).name
 
 
 def _describe(folder: Path, runtime: Any, image: Path | None, lockfile: Path | None) -> SbomReport:

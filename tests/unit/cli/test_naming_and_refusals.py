@@ -121,3 +121,18 @@ def test_the_lines_after_a_run_are_commands_that_work(tmp_path: Path) -> None:
     checked = _labaudit(*said["check"][1:])
     assert checked.code == 0, checked.out
     assert said["report"][-2:] == ["--lab-dir", str(tmp_path / "lab")]
+
+
+def test_the_harness_s_bill_is_made_again_from_the_source_that_the_run_keeps(tmp_path: Path) -> None:
+    path = write_experiment(tmp_path, variants=(), harness={"lockfile": "harness/requirements.txt"})
+    (tmp_path / "harness" / "requirements.txt").write_text("attrs==23.1.0\n")
+    sealed = run(tmp_path, path).run
+    (tmp_path / "harness" / "requirements.txt").write_text("attrs==24.0.0\n")
+    same = _labaudit("sbom", sealed.path, "--json")
+    assert same.code == 0, same.err
+    assert [(row["name"], row["result"]) for row in json.loads(same.out)["documents"]] == [
+        ("harness.cdx.json", "equal")
+    ]
+    stored = sealed.sbom / "harness.cdx.json"
+    stored.write_text(stored.read_text().replace("23.1.0", "23.1.1"))
+    assert _labaudit("sbom", sealed.path).code == 1
