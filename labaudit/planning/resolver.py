@@ -83,9 +83,11 @@ class ExperimentResolver:
         if trials > MAX_TRIALS:
             raise BadInput(f"the schedule would have {trials} trials, more than {MAX_TRIALS}", where=located.file)
         own = FilledDefault("experiment.name", authored.experiment.id, "the experiment's id")
+        image = FilledDefault("runtime.image", runtime.record.image.id, "the bundled image: none was named")
         defaults = [
             *filled_defaults(authored),
             *([own] if authored.experiment.name is None else []),
+            *([image] if authored.runtime.image is None and image.value is not None else []),
             *metric_defaults,
             *plan_defaults,
         ]

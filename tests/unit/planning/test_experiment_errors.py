@@ -155,6 +155,16 @@ def test_an_image_that_is_not_there_is_said_with_file_and_line(tmp_path: Path) -
     assert "experiment.yaml:9: runtime.image: there is no image" in done.stderr
 
 
+@pytest.mark.bubblewrap
+def test_the_bundled_image_is_a_default_with_its_reason(tmp_path: Path) -> None:
+    done = _labaudit(_folder(tmp_path), "validate", "experiment.yaml", "--engine", "bubblewrap", "--json")
+    assert done.returncode == 0, done.stderr
+    resolved = json.loads(done.stdout)["resolved_experiment"]
+    (image,) = [item for item in resolved["defaults"] if item["path"] == "runtime.image"]
+    assert image["value"] == resolved["runtime"]["image"]["id"]
+    assert "bundled" in image["reason"]
+
+
 def test_a_run_records_no_absolute_path_though_the_experiment_names_some(tmp_path: Path) -> None:
     folder = _folder(tmp_path)
     (folder / "judge").mkdir()
