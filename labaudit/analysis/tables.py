@@ -16,23 +16,42 @@ from labaudit.records.comparisons import Arm, Comparison
 WIDTH = 80
 _GAP = "  "
 _NARROWEST = 5
+_FOLDED_WORD = 24
 FEWEST_SHOWN = 100
 _NUMBER = re.compile(r"[][+\-.,\d e%<]*$")
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], width: int = WIDTH) -> Iterator[str]:
-    """Left-aligned columns; while they do not fit, the widest column of words is shortened, a number never."""
+    """Left-aligned columns; while they do not fit, the widest column of words is shortened, a number never.
+
+    Numbers that still leave no room go into a second table under the first, which repeats the first column.
+    """
     cells = [[printable(cell) for cell in row] for row in (header, *rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
+    natural = [max(len(row[column]) for row in cells) for column in range(len(header))]
     words = [column for column in range(len(header)) if not all(_NUMBER.match(row[column]) for row in cells[1:])]
+    widths = list(natural)
     while words and sum(widths) + len(_GAP) * (len(widths) - 1) > width:
         widest = max(words, key=widths.__getitem__)
         if widths[widest] <= _NARROWEST:
+            # Shortened names would not save the line: it is folded, and they may as well be read.
+            widths = [min(size, _FOLDED_WORD) if column in words else size for column, size in enumerate(natural)]
             break
         widths[widest] -= 1
-    for row in cells:
-        shortened = (_shortened(cell, size).ljust(size) for cell, size in zip(row, widths, strict=True))
-        yield _GAP.join(shortened).rstrip()
+    for columns in _folded(widths, width):
+        for row in cells:
+            shortened = (_shortened(row[column], widths[column]).ljust(widths[column]) for column in columns)
+            yield _GAP.join(shortened).rstrip()
+
+
+def _folded(widths: Sequence[int], width: int) -> list[list[int]]:
+    """Columns in groups that fit; the first column names the row in each."""
+    groups: list[list[int]] = [[]]
+    for column, size in enumerate(widths):
+        taken = sum(widths[one] + len(_GAP) for one in groups[-1])
+        if len(groups[-1]) > 1 and taken + size > width:
+            groups.append([0])
+        groups[-1].append(column)
+    return groups
 
 
 def printable(text: str) -> str:

@@ -55,7 +55,7 @@ def build_comparison(draft: Draft, estimate: Estimate | None, settings: Analysis
         tasks=draft.tasks,
         n_tasks=_compared_tasks(draft),
         n_pairs=int(np.count_nonzero(draft.variant.present & draft.baseline.present)),
-        n_units=draft.prepared.units.n if draft.prepared else _compared_tasks(draft),
+        n_units=_compared_units(draft),
         replicates=_replicates(draft),
         arms=Arms(baseline=baseline, variant=variant),
         estimand=settings.estimand,
@@ -70,7 +70,7 @@ def build_comparison(draft: Draft, estimate: Estimate | None, settings: Analysis
         minimal_detectable_effect=_detectable(draft, estimate, settings.level),
         manski_bounds=_manski(draft),
         missingness=_missingness(draft, settings),
-        warnings=tuple(comparison_warnings(draft, estimate, settings)),
+        warnings=tuple(comparison_warnings(draft, estimate, settings, chosen)),
     )
 
 
@@ -96,7 +96,9 @@ def _fixed_tasks(draft: Draft, settings: AnalysisSettings) -> EstimandResult:
     if draft.metric.effect == "median_diff":
         return _no_estimand(draft, settings.level, "within_not_for_median")
     log = draft.metric.effect == "log_ratio"
-    found = within_task_effect(cells.variant, cells.baseline, settings.level, prepared.scale, log)
+    found = within_task_effect(
+        cells.variant, cells.baseline, settings.level, prepared.scale, log=log, stood_in=cells.forced_zero
+    )
     planned = draft.metric.role != "unplanned"
     if found.low is None or found.high is None or found.low == found.high:
         reason = coded(found.reason or "constant_metric")
@@ -171,33 +173,44 @@ def _exp(value: float) -> float | None:
 
 
 def _replicates(draft: Draft) -> Replicates:
-    if draft.prepared is None:
-        return Replicates(min=0, max=0)
-    counts = np.concatenate([draft.prepared.differences.variant_n, draft.prepared.differences.baseline_n])
-    return Replicates(min=int(counts.min()), max=int(counts.max()))
+    counts = draft.replicate_counts
+    return Replicates(min=int(counts.min()), max=int(counts.max())) if len(counts) else Replicates(min=0, max=0)
 
 
 def _compared_tasks(draft: Draft) -> int:
     if draft.prepared is not None:
         return draft.prepared.differences.n
     if draft.unpaired is not None:
-        return draft.arms[0].tasks + draft.arms[1].tasks
+        return len(draft.unpaired.variant.means) + len(draft.unpaired.baseline.means)
+    return 0
+
+
+def _compared_units(draft: Draft) -> int:
+    if draft.prepared is not None:
+        return draft.prepared.units.n
+    if draft.unpaired is not None:
+        return draft.unpaired.variant.units.n + draft.unpaired.baseline.units.n
     return 0
 
 
 def _detectable(draft: Draft, estimate: Estimate | None, level: float) -> Detectable:
-    value = None
-    if draft.prepared is not None and draft.metric.effect != "median_diff":
-        value = minimal_detectable_effect(draft.prepared.units.standard_error, draft.prepared.units.n, level)
-    reason = None
-    if value is None:
-        reason = draft.refusal or coded("not_estimated" if estimate is None else "no_spread")
+    value, code = None, "not_estimated" if estimate is None else "no_spread"
+    if draft.metric.effect == "median_diff" and estimate is not None:
+        code = "detectable_not_for_median"
+    elif draft.prepared is not None:
+        value = minimal_detectable_effect(draft.prepared.units.standard_error, draft.prepared.units.n - 1, level)
+    elif draft.unpaired is not None:
+        error, df = draft.unpaired.estimate.standard_error, draft.unpaired.df
+        value = minimal_detectable_effect(error or 0.0, df or 0.0, level)
+    reason = None if value is not None else draft.refusal or coded(code)
     return Detectable(value=value, power=POWER, reason=reason)
 
 
 def _manski(draft: Draft) -> Bounds:
-    if draft.metric.type != "binary" or draft.metric.effect == "log_ratio":
+    if draft.metric.type != "binary":
         return Bounds(low=None, high=None, reason=coded("unbounded_metric"))
+    if draft.metric.effect not in ("risk_diff", "mean_diff"):
+        return Bounds(low=None, high=None, reason=coded("bounds_not_for_effect"))
     if draft.refusal is not None and min(arm.scheduled for arm in draft.arms) == 0:
         return Bounds(low=None, high=None, reason=draft.refusal)
     low, high = manski_bounds(
@@ -208,14 +221,14 @@ def _manski(draft: Draft) -> Bounds:
 
 def _missingness(draft: Draft, settings: AnalysisSettings) -> Missingness:
     variant, baseline = draft.arms
-    cells = draft.cells
+    counts = draft.policy_counts
     return Missingness(
         policy=settings.missingness,
         differential_p=differential_missingness_p(
             variant.missing, variant.scheduled, baseline.missing, baseline.scheduled
         ),
-        dropped_pairs=cells.dropped_pairs if cells else 0,
-        dropped_tasks=cells.dropped_tasks if cells else 0,
-        imputed_values=cells.imputed_values if cells else 0,
-        failure_values=cells.failure_values if cells else 0,
+        dropped_pairs=counts.dropped_pairs,
+        dropped_tasks=counts.dropped_tasks,
+        imputed_values=counts.imputed_values,
+        failure_values=counts.failure_values,
     )

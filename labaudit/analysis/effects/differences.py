@@ -74,14 +74,7 @@ def task_differences(cells: ComparedCells, *, log: bool) -> TaskDifferences:
 
 def resampling_units(differences: TaskDifferences, clusters: NDArray[np.int64] | None) -> UnitSums:
     """Tasks as they are, or summed by cluster; `clusters` has a code for every task of the run."""
-    if clusters is None:
-        return UnitSums.of_tasks(differences.difference)
-    _, codes = np.unique(clusters[differences.tasks], return_inverse=True)
-    groups = int(codes.max()) + 1 if len(codes) else 0
-    return UnitSums(
-        np.bincount(codes, weights=differences.difference, minlength=groups).astype(np.float64),
-        np.bincount(codes, minlength=groups).astype(np.float64),
-    )
+    return UnitSums.of_groups(differences.difference, None if clusters is None else clusters[differences.tasks])
 
 
 def _means(cells: NDArray[np.float64]) -> tuple[Vector, NDArray[np.int64]]:

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labaudit.analysis.effects.differences import NoLogarithm, task_differences
-from labaudit.analysis.effects.estimate import Estimate, Prepared, prepare
-from labaudit.analysis.effects.missingness import ComparedCells, apply_policy
+from labaudit.analysis.effects.estimate import Prepared, prepare
+from labaudit.analysis.effects.missingness import ComparedCells, PolicyCounts, apply_policy
 from labaudit.analysis.effects.pairing import ArmGrid
 from labaudit.analysis.effects.plan import AnalysisSettings, MetricPlan
-from labaudit.analysis.effects.unpaired_estimate import unpaired_estimate, unpaired_has_logarithm
+from labaudit.analysis.effects.unpaired_estimate import Unpaired, unpaired_estimate
 from labaudit.analysis.effects.wording import coded
 from labaudit.analysis.trials.table import INVALID, NAN
 from labaudit.records.comparisons import Arm, Coded, TaskSets
@@ -30,13 +30,29 @@ class Draft:
     tasks: TaskSets
     cells: ComparedCells | None = None
     prepared: Prepared | None = None
-    unpaired: Estimate | None = None
+    unpaired: Unpaired | None = None
     refusal: Coded | None = None
 
     @property
     def paired(self) -> bool:
         """Both arms were given the same tasks."""
         return self.tasks.baseline_only == 0 and self.tasks.variant_only == 0
+
+    @property
+    def replicate_counts(self) -> NDArray[np.int64]:
+        """How many values each compared task mean rests on, of both arms; empty when nothing is compared."""
+        if self.prepared is not None:
+            return np.concatenate([self.prepared.differences.variant_n, self.prepared.differences.baseline_n])
+        if self.unpaired is not None:
+            return np.concatenate([self.unpaired.variant.replicates, self.unpaired.baseline.replicates])
+        return np.zeros(0, dtype=np.int64)
+
+    @property
+    def policy_counts(self) -> PolicyCounts:
+        """What the policy did, in pairs or in each arm on its own."""
+        if self.unpaired is not None:
+            return self.unpaired.counts
+        return self.cells.counts if self.cells is not None else PolicyCounts(0, 0, 0, 0)
 
 
 def draft_comparison(
@@ -54,9 +70,9 @@ def draft_comparison(
     if refusal is not None:
         return replace(empty, refusal=refusal)
     if not empty.paired:
-        return _draft_unpaired(empty, settings)
+        return _draft_unpaired(empty, settings, clusters)
     cells = apply_policy(variant, baseline, settings.missingness, metric.failure_value)
-    if len(cells.tasks) == 0:
+    if bool(cells.forced_zero.all()):  # true of no task at all, too
         return replace(empty, cells=cells, refusal=coded("no_pair_left", policy=settings.missingness))
     try:
         differences = task_differences(cells, log=metric.effect == "log_ratio")
@@ -65,15 +81,14 @@ def draft_comparison(
     return replace(empty, cells=cells, prepared=prepare(differences, metric, settings, clusters))
 
 
-def _draft_unpaired(empty: Draft, settings: AnalysisSettings) -> Draft:
+def _draft_unpaired(empty: Draft, settings: AnalysisSettings, clusters: NDArray[np.int64] | None) -> Draft:
     metric = empty.metric
     if metric.effect == "median_diff":
         return replace(empty, refusal=coded("median_needs_pairs"))
-    if metric.effect == "log_ratio":
-        bad = unpaired_has_logarithm(empty.variant, empty.baseline)
-        if bad:
-            return replace(empty, refusal=coded("nonpositive_for_log_ratio", tasks=bad))
-    found = unpaired_estimate(empty.variant, empty.baseline, metric, settings)
+    try:
+        found = unpaired_estimate((empty.variant, empty.baseline), metric, settings, clusters)
+    except NoLogarithm as error:
+        return replace(empty, refusal=coded("nonpositive_for_log_ratio", tasks=error.tasks))
     if found is None:
         return replace(empty, refusal=coded("no_pair_left", policy=settings.missingness))
     return replace(empty, unpaired=found)

@@ -100,7 +100,9 @@ def prepare(
     found = None
     if metric.effect in ("risk_diff", "mean_diff"):
         found = lattice_methods.find_lattice(units.sums, differences.replicates_lcm)
-    route, notes = _route(metric, settings.method, differences.single_replicate and clusters is None)
+    # A declared worst value between 0 and 1 makes differences that no table of successes holds.
+    whole = bool(np.all(np.isin(differences.difference, (-1.0, 0.0, 1.0))))
+    route, notes = _route(metric, settings.method, differences.single_replicate and clusters is None and whole)
     return Prepared(metric, differences, units, clusters is not None, found, route, notes)
 
 
@@ -135,12 +137,20 @@ def finish(
     prepared: Prepared, resampled: Bootstrapped | None, flipped: tuple[float, str] | None, level: float
 ) -> Estimate:
     """The estimate; what `needs_bootstrap` and `needs_sign_flips` asked for is there."""
-    if prepared.route == "order_statistics":
-        return _median_estimate(prepared, level)
+    median = prepared.route == "order_statistics"
+    estimate = _median_estimate(prepared, level) if median else _mean_estimate(prepared, resampled, flipped, level)
+    if parted(estimate.interval.low, estimate.interval.high, estimate.p, level):
+        return replace(estimate, notes=(*estimate.notes, "interval_and_p_disagree"))
+    return estimate
+
+
+def _mean_estimate(
+    prepared: Prepared, resampled: Bootstrapped | None, flipped: tuple[float, str] | None, level: float
+) -> Estimate:
     percentile = _percentile(prepared, resampled, level)
     interval, notes = _interval(prepared, resampled, percentile, level)
     p, p_method = _p_value(prepared, resampled, flipped)
-    estimate = Estimate(
+    return Estimate(
         value=prepared.units.effect,
         standard_error=prepared.units.standard_error if prepared.units.n > 1 else None,
         interval=_within_metric(prepared, interval),
@@ -149,7 +159,6 @@ def finish(
         p_method=p_method,
         notes=(*prepared.notes, *notes),
     )
-    return replace(estimate, notes=(*estimate.notes, *_disagreement(estimate, level)))
 
 
 def _interval(
@@ -164,12 +173,13 @@ def _interval(
         if prepared.units.standard_error > 0.0 and percentile.low is not None:
             return percentile, ()
         return zero_variance_interval(prepared.units.effect, prepared.units.n, prepared.scale, level)
+    unresolved = () if resampled.resolves(level) else ("few_resamples",)
     if prepared.route == "percentile":
-        return percentile, ()
+        return percentile, unresolved
     found = resampled.symmetric_interval(level)
     if found is not None and found[0] < found[1]:
-        return IntervalFound("studentized", *found), ()
-    return _sparse_interval(prepared, level), ("few_informative_tasks",)
+        return IntervalFound("studentized", *found), unresolved
+    return _sparse_interval(prepared, level), unresolved or ("few_informative_tasks",)
 
 
 def zero_variance_interval(
@@ -224,7 +234,8 @@ def _p_value(
 def _median_estimate(prepared: Prepared, level: float) -> Estimate:
     values = prepared.units.sums / prepared.units.tasks
     centre = order_statistics.median(values)
-    notes = prepared.notes
+    said = (*prepared.notes, "median_of_clusters") if prepared.clustered else prepared.notes
+    notes = said
     if len(values) < 2:
         interval = IntervalFound("order_statistics", None, None, reason="one_unit")
     else:
@@ -236,7 +247,7 @@ def _median_estimate(prepared: Prepared, level: float) -> Estimate:
             notes = (*notes, "ties_widened")
         if found.low == found.high:
             interval, more = zero_variance_interval(centre, len(values), prepared.differences.value_range, level)
-            notes = (*prepared.notes, *more)
+            notes = (*said, *more)
     low, high = order_statistics.bootstrap_median_interval(values, level)
     percentile = IntervalFound("percentile_exact", low, high) if low < high else _no_percentile()
     p = order_statistics.sign_p(values)
@@ -262,13 +273,11 @@ def _within_metric(prepared: Prepared, interval: IntervalFound) -> IntervalFound
     return replace(interval, low=max(-1.0, interval.low), high=min(1.0, interval.high))
 
 
-def _disagreement(estimate: Estimate, level: float) -> tuple[str, ...]:
+def parted(low: float | None, high: float | None, p: float | None, level: float) -> bool:
     """The interval and the p-value come from different arguments and may part near the line; then both are shown."""
-    low, high, p = estimate.interval.low, estimate.interval.high, estimate.p
     if low is None or high is None or p is None:
-        return ()
-    excludes = low > 0.0 or high < 0.0
-    return ("interval_and_p_disagree",) if excludes != (p < 1.0 - level) else ()
+        return False
+    return (low > 0.0 or high < 0.0) != (p < 1.0 - level)
 
 
 def smallest_possible_p(prepared: Prepared) -> float:

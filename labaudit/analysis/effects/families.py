@@ -68,7 +68,7 @@ class Compared:
         found = estimate_all([one for _, one in prepared], self.settings.resampler, self.settings.level)
         estimates: Mapping[int, Estimate] = {i: one for (i, _), one in zip(prepared, found, strict=True)}
         raw = [
-            build_comparison(draft, estimates.get(i, draft.unpaired), self.settings)
+            build_comparison(draft, draft.unpaired.estimate if draft.unpaired else estimates.get(i), self.settings)
             for i, draft in enumerate(self.drafts)
         ]
         return correct_families(raw, self.settings)

@@ -21,6 +21,16 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
+class PolicyCounts:
+    """What a policy did with the holes of both arms."""
+
+    dropped_pairs: int
+    dropped_tasks: int
+    imputed_values: int
+    failure_values: int
+
+
+@dataclass(frozen=True)
 class ComparedCells:
     """Values that enter the comparison (NaN where none does), and what the policy did."""
 
@@ -32,6 +42,11 @@ class ComparedCells:
     dropped_tasks: int
     imputed_values: int
     failure_values: int
+
+    @property
+    def counts(self) -> PolicyCounts:
+        """The four counts alone."""
+        return PolicyCounts(self.dropped_pairs, self.dropped_tasks, self.imputed_values, self.failure_values)
 
 
 @dataclass(frozen=True)

@@ -27,13 +27,17 @@ SENTENCES: dict[str, str] = {
     "not_in_plan": "The metric is not in the analysis plan: no p-value is given for what was not planned.",
     "no_p_value": "No p-value could be computed.",
     "not_estimated": "There is no estimate.",
+    "detectable_not_for_median": "No detectable effect is computed for a median of differences.",
+    "bounds_not_for_effect": "Bounds are computed for differences of proportions; this effect is another.",
     "no_spread": "Without a spread there is no detectable effect to compute.",
     # What a reader should know.
     "few_tasks": "{units} resampling units: with fewer than 20 an interval may cover less often than it says.",
+    "few_resamples": "{resamples} resamples do not reach the ends of an interval of this level; ask for more of them.",
     "few_informative_tasks": "So few units differ that the bootstrap has no spread to divide by; Student's t was used.",
     "zero_variance_bound": "No difference varies between units; the interval bounds what so many units can hide.",
     "skewed_metric": "The values are strongly skewed and the effect is a difference of means: at this number of tasks "
     "the interval may cover less often than it says; log_ratio or median_diff are safer.",
+    "median_of_clusters": "The median is that of the mean differences of {units} clusters, not of single tasks.",
     "method_not_applicable": "The method {method} does not fit this effect; the automatic one was used.",
     "level_not_reached": "So few units cannot give the level asked for; the widest interval has {achieved:.4f}.",
     "ties_widened": "Ties made the interval a single point; it was widened to the next values.",

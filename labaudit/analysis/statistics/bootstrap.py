@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labaudit.analysis.statistics.normal import normal_cdf, normal_quantile
-from labaudit.analysis.statistics.resample_counts import Resampler, whole_columns
+from labaudit.analysis.statistics.resample_counts import Resampler, power_of_two_near, whole_columns
 
 Vector = NDArray[np.float64]
 _COLUMNS_AT_ONCE = 64
@@ -38,6 +38,18 @@ class UnitSums:
         """Every task is its own unit."""
         return cls(np.asarray(differences, dtype=np.float64), np.ones(len(differences)))
 
+    @classmethod
+    def of_groups(cls, differences: Vector, groups: NDArray[np.int64] | None) -> UnitSums:
+        """Every task is its own unit, or tasks of one group are one."""
+        if groups is None:
+            return cls.of_tasks(differences)
+        _, codes = np.unique(groups, return_inverse=True)
+        count = int(codes.max()) + 1 if len(codes) else 0
+        return cls(
+            np.bincount(codes, weights=differences, minlength=count).astype(np.float64),
+            np.bincount(codes, minlength=count).astype(np.float64),
+        )
+
     @property
     def n(self) -> int:
         """Number of units."""
@@ -56,8 +68,11 @@ class UnitSums:
         residuals = self.sums - self.effect * self.tasks
         if float(np.max(np.abs(residuals))) <= ROUNDING * float(np.max(np.abs(self.sums))):
             return 0.0
-        squares = math.fsum(residuals * residuals)
-        return math.sqrt(self.n / (self.n - 1) * squares) / math.fsum(self.tasks)
+        # In a power of two near the residuals: exact, and squares of tiny numbers do not vanish.
+        unit = power_of_two_near(residuals)
+        relative = residuals / unit
+        squares = math.fsum(relative * relative)
+        return math.sqrt(self.n / (self.n - 1) * squares) * unit / math.fsum(self.tasks)
 
 
 @dataclass(frozen=True)
@@ -74,6 +89,10 @@ class Bootstrapped:
     def resamples(self) -> int:
         """How many there were."""
         return len(self.sorted_effects)
+
+    def resolves(self, level: float) -> bool:
+        """Whether at least one resample is expected beyond each end of an interval of this level."""
+        return (self.resamples + 1) * (1 - level) / 2 >= 1.0 - 1e-9
 
     def symmetric_interval(self, level: float) -> tuple[float, float] | None:
         """effect -+ q * SE, or None when too many resamples have no spread to divide by."""

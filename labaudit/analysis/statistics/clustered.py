@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from labaudit.analysis.statistics.resample_counts import power_of_two_near
+
 
 @dataclass(frozen=True)
 class MeanWithErrors:
@@ -33,7 +35,10 @@ def clustered_mean(values: NDArray[np.float64], clusters: NDArray[np.int64]) -> 
     labels, codes = np.unique(clusters, return_inverse=True)
     groups = len(labels)
     # bincount adds in input order, so callers sort by (task, replicate) first.
-    sums = np.bincount(codes, weights=deviations, minlength=groups)
-    naive = math.sqrt(math.fsum(deviations * deviations) / (n - 1) / n) if n > 1 else None
-    robust = math.sqrt(groups / (groups - 1) * math.fsum(sums * sums)) / n if groups > 1 else None
+    sums = np.bincount(codes, weights=deviations, minlength=groups).astype(np.float64)
+    # In powers of two near them: exact, and squares of tiny numbers do not vanish.
+    unit, sums_unit = power_of_two_near(deviations), power_of_two_near(sums)
+    squares, sum_squares = math.fsum((deviations / unit) ** 2), math.fsum((sums / sums_unit) ** 2)
+    naive = math.sqrt(squares / (n - 1) / n) * unit if n > 1 else None
+    robust = math.sqrt(groups / (groups - 1) * sum_squares) * sums_unit / n if groups > 1 else None
     return MeanWithErrors(mean, naive, robust, n, groups)

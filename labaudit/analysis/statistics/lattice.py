@@ -49,7 +49,9 @@ def find_lattice(differences: Sequence[float] | NDArray[np.float64], replicates:
         if not np.all(np.abs(scaled) < 2**40):
             return None
         rounded = np.rint(scaled)
-        if np.all(np.abs(scaled - rounded) <= 1e-9 * np.maximum(1.0, np.abs(scaled))):
+        # Measured against the differences themselves: by an absolute hair, costs of 1e-10 would all be zero.
+        largest = min(1.0, float(np.max(np.abs(scaled))))
+        if np.all(np.abs(scaled - rounded) <= 1e-9 * np.maximum(largest, np.abs(scaled))):
             multiples = rounded.astype(np.int64)
             width = int(multiples.max() - multiples.min()) + 1
             reach = int(np.abs(multiples).sum())

@@ -68,6 +68,12 @@ def _bounded(bits: np.random.PCG64, count: int, n: int) -> NDArray[np.int64]:
     return scaled
 
 
+def power_of_two_near(values: Matrix) -> float:
+    """The power of two above the largest size among the values: dividing by it loses no digit. 1 when all are 0."""
+    largest = float(np.max(np.abs(values))) if values.size else 0.0
+    return math.ldexp(1.0, max(math.frexp(largest)[1], -1000)) if largest else 1.0
+
+
 def whole_columns(values: Matrix, largest_weight: int) -> tuple[Matrix, float]:
     """Values rounded to whole multiples of a unit, and that unit, so that weighted sums of squares stay exact.
 
@@ -79,5 +85,5 @@ def whole_columns(values: Matrix, largest_weight: int) -> tuple[Matrix, float]:
         return np.zeros_like(values), 1.0
     bits = min(24, (52 - max(1, largest_weight).bit_length()) // 2)
     # A power of two as the unit: multiplying by it is exact, so equal inputs give equal columns everywhere.
-    unit = math.ldexp(1.0, math.frexp(largest)[1] - bits)
+    unit = math.ldexp(1.0, max(math.frexp(largest)[1] - bits, -1074))
     return np.rint(values / unit), unit

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from labaudit.analysis.statistics.bootstrap import ROUNDING
+from labaudit.analysis.statistics.bootstrap import ROUNDING, UnitSums
 from labaudit.analysis.statistics.normal import t_two_sided, t_two_sided_p
 from labaudit.analysis.statistics.paired_proportions import wilson_interval
-from labaudit.analysis.statistics.resample_counts import Resampler, whole_columns
+from labaudit.analysis.statistics.resample_counts import Resampler, power_of_two_near, whole_columns
 
 Vector = NDArray[np.float64]
 
@@ -53,24 +53,25 @@ def fisher_p(successes_v: int, n_v: int, successes_b: int, n_b: int) -> float:
     return min(1.0, float(fisher_exact(table).pvalue))
 
 
-def welch(variant: Vector, baseline: Vector, level: float = 0.95) -> Welch:
-    """Difference of means of task means; no interval when neither arm has a spread."""
-    difference = _mean(variant) - _mean(baseline)
-    parts = [_variance_of_mean(variant), _variance_of_mean(baseline)]
+def welch(variant: UnitSums, baseline: UnitSums, level: float = 0.95) -> Welch:
+    """Difference of means of task means; no interval when neither arm has a spread. Clusters count as one unit each."""
+    difference = variant.effect - baseline.effect
+    unit = power_of_two_near(np.concatenate([variant.sums, baseline.sums]))
+    parts = [_variance_of_mean(variant, unit), _variance_of_mean(baseline, unit)]
     total = parts[0] + parts[1]
-    if total == 0.0 or min(len(variant), len(baseline)) < 2:
+    if total == 0.0 or min(variant.n, baseline.n) < 2:
         return Welch(difference, 0.0, None, None, None, None)
-    error = math.sqrt(total)
+    error = math.sqrt(total) * unit
     shares = parts[0] / total, parts[1] / total
-    df = 1.0 / (shares[0] ** 2 / (len(variant) - 1) + shares[1] ** 2 / (len(baseline) - 1))
+    df = 1.0 / (shares[0] ** 2 / (variant.n - 1) + shares[1] ** 2 / (baseline.n - 1))
     half = t_two_sided(level, df) * error
     return Welch(difference, error, df, difference - half, difference + half, t_two_sided_p(difference / error, df))
 
 
 def independent_percentile(
-    variant: Vector, baseline: Vector, resampler: Resampler, level: float = 0.95
+    variant: UnitSums, baseline: UnitSums, resampler: Resampler, level: float = 0.95
 ) -> tuple[float, float]:
-    """The percentile bootstrap that resamples the tasks of each arm on their own."""
+    """The percentile bootstrap that resamples the units of each arm on their own."""
     shifts = _resampled_means(variant, resampler) - _resampled_means(baseline, _other_stream(resampler))
     ordered = np.sort(shifts)
     low = ordered[max(0, math.floor((len(ordered) + 1) * (1 - level) / 2) - 1)]
@@ -78,11 +79,12 @@ def independent_percentile(
     return float(low), float(high)
 
 
-def _resampled_means(values: Vector, resampler: Resampler) -> Vector:
-    mean = _mean(values)
-    column, unit = whole_columns(values - mean, len(values))
-    sums = np.concatenate([counts @ column for counts in resampler.counts(len(values))])
-    return mean + sums * unit / len(values)
+def _resampled_means(arm: UnitSums, resampler: Resampler) -> Vector:
+    column, unit = whole_columns(arm.sums - arm.effect * arm.tasks, arm.n)
+    both = np.column_stack([column, arm.tasks])
+    drawn = np.concatenate([counts @ both for counts in resampler.counts(arm.n)])
+    shifts: Vector = arm.effect + drawn[:, 0] * unit / drawn[:, 1]
+    return shifts
 
 
 def _other_stream(resampler: Resampler) -> Resampler:
@@ -90,14 +92,12 @@ def _other_stream(resampler: Resampler) -> Resampler:
     return Resampler(resampler.seed + 1, resampler.resamples)
 
 
-def _mean(values: Vector) -> float:
-    return math.fsum(values) / len(values)
-
-
-def _variance_of_mean(values: Vector) -> float:
-    if len(values) < 2:
+def _variance_of_mean(arm: UnitSums, unit: float) -> float:
+    """In squares of `unit`, a power of two near the values, so that tiny ones do not vanish."""
+    if arm.n < 2:
         return 0.0
-    deviations = values - _mean(values)
-    if float(np.max(np.abs(deviations))) <= ROUNDING * float(np.max(np.abs(values))):
+    residuals = arm.sums - arm.effect * arm.tasks
+    if float(np.max(np.abs(residuals))) <= ROUNDING * float(np.max(np.abs(arm.sums))):
         return 0.0
-    return math.fsum(deviations * deviations) / (len(values) - 1) / len(values)
+    squares, weight = math.fsum((residuals / unit) ** 2), math.fsum(arm.tasks)
+    return squares / (arm.n - 1) / arm.n if weight == arm.n else squares * arm.n / (arm.n - 1) / weight**2

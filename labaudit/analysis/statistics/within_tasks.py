@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from labaudit.analysis.statistics.bootstrap import ROUNDING
 from labaudit.analysis.statistics.normal import t_two_sided, t_two_sided_p, z_two_sided
+from labaudit.analysis.statistics.resample_counts import power_of_two_near
 
 Cells = NDArray[np.float64]
 
@@ -31,16 +32,26 @@ class WithinTasks:
     reason: str | None
 
 
-def within_task_effect(variant: Cells, baseline: Cells, level: float, scale: float, log: bool = False) -> WithinTasks:
+def within_task_effect(
+    variant: Cells,
+    baseline: Cells,
+    level: float,
+    scale: float,
+    *,
+    log: bool = False,
+    stood_in: NDArray[np.bool_] | None = None,
+) -> WithinTasks:
     """Rows are tasks, columns replicates, NaN where there is no value; every task has a value in both arms.
 
     `scale` is the range of the metric: it bounds what replicates that always agreed could still have hidden. `log`
-    takes the difference of the logarithms of the task means instead.
+    takes the difference of the logarithms of the task means instead. `stood_in` marks tasks whose values a policy put
+    in place of missing ones: they show no replicates at all.
     """
-    sides = [_task_moments(variant, log), _task_moments(baseline, log)]
+    unit = 1.0 if log else power_of_two_near(np.nan_to_num(np.concatenate([variant, baseline])))
+    sides = [_task_moments(variant, log, unit), _task_moments(baseline, log, unit)]
     tasks = len(variant)
     effect = math.fsum(sides[0][0] - sides[1][0]) / tasks
-    if int(min(sides[0][2].min(), sides[1][2].min())) < 2:
+    if int(min(sides[0][2].min(), sides[1][2].min())) < 2 or (stood_in is not None and bool(stood_in.any())):
         return WithinTasks(effect, None, None, None, None, None, "within_needs_replicates")
     parts = np.concatenate([sides[0][1], sides[1][1]]) / tasks**2
     total = math.fsum(parts)
@@ -49,7 +60,7 @@ def within_task_effect(variant: Cells, baseline: Cells, level: float, scale: flo
     counts = np.concatenate([sides[0][2], sides[1][2]])
     shares = parts / total
     df = 1.0 / math.fsum(shares**2 / (counts - 1))
-    error = math.sqrt(total)
+    error = math.sqrt(total) * unit
     half = t_two_sided(level, df) * error
     return WithinTasks(
         effect, error, effect - half, effect + half, t_two_sided_p(effect / error, df), "satterthwaite_t", None
@@ -64,14 +75,18 @@ def _always_agreed(effect: float, trials: int, level: float, scale: float) -> Wi
     return WithinTasks(effect, 0.0, effect - half, effect + half, None, "zero_variance_bound", None)
 
 
-def _task_moments(cells: Cells, log: bool) -> tuple[Cells, Cells, Cells]:
-    """Task means (or their logarithms), the variances of those, and the numbers of valid replicates."""
+def _task_moments(cells: Cells, log: bool, unit: float) -> tuple[Cells, Cells, Cells]:
+    """Task means (or their logarithms), the variances of those in squares of `unit`, the numbers of valid replicates.
+
+    Units are powers of two: dividing by them is exact, and the squares of tiny values do not vanish.
+    """
     counts = np.count_nonzero(~np.isnan(cells), axis=1).astype(np.float64)
     filled = np.where(np.isnan(cells), 0.0, cells)
     means = filled.sum(axis=1) / counts
     deviations = np.where(np.isnan(cells), 0.0, cells - means[:, None])
     deviations[np.abs(deviations) <= ROUNDING * np.abs(means)[:, None]] = 0.0
-    variances = (deviations**2).sum(axis=1) / np.maximum(counts - 1, 1) / counts
+    units = np.ldexp(1.0, np.frexp(means)[1]) if log else np.full(len(means), unit)
+    variances = ((deviations / units[:, None]) ** 2).sum(axis=1) / np.maximum(counts - 1, 1) / counts
     if log:
-        return np.log(means), variances / means**2, counts
+        return np.log(means), variances / (means / units) ** 2, counts
     return means, variances, counts
