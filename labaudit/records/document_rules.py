@@ -15,6 +15,7 @@ business, so no rule raises on one. The caller decides what a finding means.
     J1  numbers_are_finite                        every document
     J2  keys_are_unique                           every document, from its bytes
     F, T, I, K, G and R rules of the files that the runner writes: see ledger_rules
+    Q rules of the analysis files: see analysis_rules
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import Any
 
 from labaudit.core.strict_json import parse_json
 from labaudit.errors import BadInput
-from labaudit.records import ledger_rules
+from labaudit.records import analysis_rules, ledger_rules
 from labaudit.records.finding import Finding, json_path
 
 Rule = Callable[[Any], Iterator[Finding]]
@@ -205,4 +206,5 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "resolved_experiment_v0_3": (an_allowlist_has_hosts, ledger_rules.the_baseline_is_the_first_variant),
     "trial_output_v1": (an_error_outcome_has_an_error, artifact_paths_stay_inside_out),
     **ledger_rules.RULES,
+    **analysis_rules.RULES,
 }

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
 
 # Schemas of files that hold one document per line.
-LINE_SCHEMAS = frozenset({"event_envelope_v1", "hook_events_v1", "network_event_v1", "score_record_v1", "a2a_event_v1"})
+LINE_SCHEMAS = frozenset(
+    {"event_envelope_v1", "hook_events_v1", "network_event_v1", "score_record_v1", "a2a_event_v1", "paired_diff_v1"}
+)
 _MAX_FINDINGS = 50
 
 

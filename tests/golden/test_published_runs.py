@@ -14,9 +14,11 @@ from pathlib import Path
 import pytest
 
 from labaudit.attest.keys import PublicKey
+from labaudit.store.run_folder import RunFolder
 from labaudit.verify.request import Anchors, Request
 from labaudit.verify.targets import verify_target
 from labaudit.verify.verdict import Report
+from tests.unit.analysis.made_up import broken_files
 
 VERSIONS = sorted(path for path in Path(__file__).parent.iterdir() if path.name.startswith("v"))
 
@@ -45,6 +47,12 @@ def test_the_unpacked_run_of_an_earlier_version_verifies(version: Path, tmp_path
     with zipfile.ZipFile(version / "run.zip") as archive:
         archive.extractall(tmp_path)
     assert check(version, next(tmp_path.iterdir())).findings == []
+
+
+def test_the_analysis_of_an_earlier_version_keeps_to_its_schemas(version: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(version / "run.zip") as archive:
+        archive.extractall(tmp_path)
+    assert broken_files(RunFolder(next(tmp_path.iterdir()))) == []
 
 
 def test_the_single_trial_proof_of_an_earlier_version_verifies(version: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from labaudit.analysis import analyse_run
 from labaudit.errors import BadInput
-from tests.unit.analysis.made_up import Trial, write_run
+from tests.unit.analysis.made_up import Trial, broken_files, write_run
 
 HERE = Path(__file__).resolve().parent
 CASES = sorted(path.name for path in HERE.iterdir() if (path / "case.json").is_file())
@@ -37,6 +37,7 @@ def test_the_analysis_says_what_the_case_expects(case: str, tmp_path: Path) -> N
     trials, options, expected = read_case(case)
     run = write_run(tmp_path, trials, **options)
     analyse_run(run)
+    assert broken_files(run) == []
     stored = {one["id"]: one for one in json.loads(run.comparisons.read_bytes())["comparisons"]}
     for name, places in expected.items():
         for place, wanted in places.items():

@@ -13,7 +13,10 @@ from typing import Any
 
 from labaudit.core.canonical import canonical_bytes
 from labaudit.core.digest import Digest
+from labaudit.core.strict_json import parse_json
+from labaudit.records.document_rules import check
 from labaudit.records.resolved import ResolvedExperiment
+from labaudit.records.schema_registry import LINE_SCHEMAS, validate
 from labaudit.store import atomic
 from labaudit.store.run_folder import RunFolder, TrialFolder
 from tests.make_run import RunPlan, resolved_document
@@ -153,3 +156,20 @@ def hook(seq: int, event_type: str, **more: Any) -> dict[str, Any]:
 def tool_call(seq: int, name: str, status: str = "ok", **more: Any) -> dict[str, Any]:
     """A finished tool call."""
     return hook(seq, "tool_call_end", tool={"name": name}, outcome={"status": status}, **more)
+
+
+def broken_files(run: RunFolder) -> list[str]:
+    """What the JSON files of a run's analysis break of their schemas and numbered rules."""
+    found = []
+    for name, path in (
+        ("analysis_summary_v1", run.summary),
+        ("comparisons_v1", run.comparisons),
+        ("exemplars_v1", run.exemplars),
+        ("suspects_v1", run.suspects),
+        ("paired_diff_v1", run.paired_diffs),
+    ):
+        data = path.read_bytes()
+        for part in data.splitlines() if name in LINE_SCHEMAS else [data]:
+            value = parse_json(part)
+            found += [f"{path.name} {one}" for one in (*validate(name, value), *check(name, value))]
+    return found

@@ -14,7 +14,7 @@ from labaudit.analysis import analyse_run
 from labaudit.analysis.runner import Analysis
 from labaudit.errors import BadInput
 from labaudit.records.comparisons import Comparison
-from tests.unit.analysis.made_up import COST, SUCCESS, Trial, binary_pairs, write_run
+from tests.unit.analysis.made_up import COST, SUCCESS, Trial, binary_pairs, broken_files, write_run
 
 
 def analysed(folder: Path, trials: list[Trial], **options: Any) -> Analysis:
@@ -26,6 +26,7 @@ def analysed(folder: Path, trials: list[Trial], **options: Any) -> Analysis:
         assert "Infinity" not in text
     for one in analysis.comparisons.comparisons:
         check_intervals(one)
+    assert broken_files(run) == []
     return analysis
 
 

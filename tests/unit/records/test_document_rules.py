@@ -94,6 +94,18 @@ BREACHES: list[tuple[str, str, str, Change]] = [
     ("G1", "grades_v1", "trial", set_at("provenance.caps.0.to", "not_observed")),
     ("R1", "resolved_experiment_v0_3", "cli", lambda whole: whole["variants"].reverse()),
     ("R1", "resolved_experiment_v0_3", "cli", set_at("variant_plan", ["base"])),
+    ("Q1", "comparisons_v1", "log_ratio", set_at("comparisons.0.interval.high", -1e9)),
+    ("Q1", "comparisons_v1", "log_ratio", set_at("comparisons.0.percentile_interval.low", None)),
+    ("Q1", "comparisons_v1", "not_estimable", set_at("comparisons.0.estimands.this_task_set.interval.reason", None)),
+    ("Q1", "analysis_summary_v1", "full", lambda whole: whole["primary"][0]["interval"].update(low=0, high=0)),
+    ("Q2", "comparisons_v1", "not_estimable", set_at("comparisons.0.reason", None)),
+    ("Q2", "comparisons_v1", "not_estimable", set_at("comparisons.0.p.reason", None)),
+    ("Q2", "comparisons_v1", "log_ratio", set_at("comparisons.0.manski_bounds.reason", None)),
+    ("Q2", "analysis_summary_v1", "full", set_at("primary.0.status", "not_estimable")),
+    ("Q3", "paired_diff_v1", "dropped", set_at("baseline_cause", None)),
+    ("Q3", "paired_diff_v1", "paired", set_at("variant_cause", "nan")),
+    ("Q3", "paired_diff_v1", "paired", set_at("difference", None)),
+    ("Q4", "suspects_v1", "full", set_at("suspects.1.p", 0.5)),
 ]
 
 
