@@ -27,6 +27,10 @@ class ZipBounds:
     total_bytes: int = 2 << 30
     ratio: int = 2000
     """Unpacked to packed bytes of one entry; JSON seldom exceeds 100."""
+    total_ratio: int = 100
+    """Unpacked bytes of all entries to the archive's; what unfolds is held in memory."""
+    total_least: int = 256 << 20
+    """What an archive may hold in any case, however small it is."""
 
 
 class EvalZip:
@@ -37,6 +41,8 @@ class EvalZip:
         self._where = where
         self._bounds = bounds or ZipBounds()
         self._unpacked = 0
+        folded = max(self._bounds.total_least, len(data) * self._bounds.total_ratio)
+        self._total = min(self._bounds.total_bytes, folded)
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
             listed = self._zip.infolist()
@@ -60,7 +66,7 @@ class EvalZip:
         if entry.flag_bits & 0x1:
             raise BadInput("is encrypted", where=where)
         packed = self._packed(entry, where)
-        limit = min(self._bounds.entry_bytes, self._bounds.total_bytes - self._unpacked)
+        limit = min(self._bounds.entry_bytes, self._total - self._unpacked)
         limit = min(limit, max(1 << 20, len(packed) * self._bounds.ratio))
         data = _unpack(packed, entry.compress_type, limit, where)
         self._unpacked += len(data)

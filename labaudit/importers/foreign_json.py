@@ -49,6 +49,11 @@ def rows(value: object) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
+def not_objects(value: object) -> int:
+    """How many entries of an array `rows` leaves out."""
+    return sum(not isinstance(item, dict) for item in value) if isinstance(value, list) else 0
+
+
 def text_of(value: object) -> str | None:
     """Clean text, or None: a lone surrogate becomes a question mark, because records are UTF-8."""
     if isinstance(value, str) and value:

@@ -44,8 +44,7 @@ def read_harbor(paths: Sequence[Path], files: SourceFiles, options: ReadOptions)
         for job in _jobs(root, files):
             _read_job(job, root, files, options, results, versions)
     if not results.trials:
-        where = ", ".join(str(path) for path in paths)
-        raise BadInput("there are no Harbor trials here", where=where, hint="give a job folder with result.json")
+        raise results.nothing("there are no Harbor trials here", paths, "give a job folder with result.json")
     results.tool = Tool("harbor", ", ".join(sorted(versions)) or None)
     if len(versions) > 1:
         said = "The jobs were run by different versions of the tool: " + ", ".join(sorted(versions)) + "."
@@ -89,6 +88,9 @@ def _read_job(
             if text_of(document.get("task_name")):
                 trial = _trial(document, folder, name, files, results)
                 trials += [trial] if options.wants(trial.variant) else []
+            elif document:
+                said = f"{name}/result.json names no task; the trial is left out."
+                results.note("row_without_name", "mismatch", said, where=name)
         else:
             said = f"{prefix}/{folder.name} has no result.json: the trial never ended."
             results.note("trial_without_result", "mismatch", said, where=f"{prefix}/{folder.name}")

@@ -11,13 +11,22 @@ all failed: outcomes come from samples, the status is only compared with them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from labaudit.errors import BadInput, EnvironmentLacks
 from labaudit.importers.eval_zip import EvalZip
-from labaudit.importers.foreign_json import count_of, id_text, mapping, plain, read_foreign_json, rows, text_of
+from labaudit.importers.foreign_json import (
+    count_of,
+    id_text,
+    mapping,
+    not_objects,
+    plain,
+    read_foreign_json,
+    rows,
+    text_of,
+)
 from labaudit.importers.inspect_scores import declare, score_number, scorers_of, totals_of
 from labaudit.importers.moments import seconds_between
 from labaudit.importers.protocol import ReadOptions
@@ -52,11 +61,46 @@ class InspectLog:
         """The task's name."""
         return text_of(self.spec.get("task")) or "unknown-task"
 
+    @property
+    def identity(self) -> str:
+        """What two tellings of one evaluation share, such as a log and its copy in the other form."""
+        parts = (text_of(self.spec.get("run_id")), text_of(self.spec.get("task_id")))
+        return text_of(self.spec.get("eval_id")) or ("/".join(map(str, parts)) if all(parts) else self.name)
+
 
 def read_inspect(paths: Sequence[Path], files: SourceFiles, options: ReadOptions) -> ForeignResults:
     """All logs at the paths."""
     results = ForeignResults("inspect", None, Tool("inspect_ai"), [], title="Inspect")
-    logs = []
+    logs = _read_logs(paths, files, options, results)
+    labels = _labels(logs)
+    logs = [log for log in logs if options.wants(labels[log.name])]
+    several = len({log.task for log in logs}) > 1
+    scorers: list[str] = []
+    names: dict[tuple[str, str, int], str] = {}
+    # Logs judged by different scorers have one thing in common: whether the sample was right by its own first scorer.
+    unlike = len({tuple(scorers_of(log.header, log.samples)[:1]) for log in logs}) > 1
+    for log in logs:
+        label = labels[log.name]
+        bindings = {key: plain(log.spec[key]) for key in _SETTINGS if log.spec.get(key)}
+        results.variants.setdefault(label, VariantInfo(label, bindings))
+        own = scorers_of(log.header, log.samples)
+        scorers += [name for name in own if name not in scorers]
+        results.trials.extend(_trials(log, label, own, several, unlike, names, results))
+        results.totals.extend(totals_of(log.header, log.samples, log.name))
+        _note_log(log, results)
+    if not results.trials:
+        raise results.nothing("there are no Inspect samples here", paths, "give .eval or .json logs")
+    declare(results, [*([SUCCESS] if unlike or not scorers else []), *scorers])
+    _note_versions(logs, results)
+    return results
+
+
+def _read_logs(
+    paths: Sequence[Path], files: SourceFiles, options: ReadOptions, results: ForeignResults
+) -> list[InspectLog]:
+    """Every log once: a copy of a log is no second submission."""
+    logs: list[InspectLog] = []
+    seen: dict[str, str] = {}
     for path, name in _log_files(paths, files):
         try:
             log = (
@@ -67,29 +111,15 @@ def read_inspect(paths: Sequence[Path], files: SourceFiles, options: ReadOptions
         except BadInput as error:
             results.note("unreadable_file", "mismatch", f"{name} cannot be read: {error.what}.", where=name)
             continue
-        if log is not None:
-            logs.append(log)
-    labels = _labels(logs)
-    logs = [log for log in logs if options.wants(labels[log.name])]
-    several = len({log.task for log in logs}) > 1
-    scorers: list[str] = []
-    # Logs judged by different scorers have one thing in common: whether the sample was right by its own first scorer.
-    unlike = len({tuple(scorers_of(log.header, log.samples)[:1]) for log in logs}) > 1
-    for log in logs:
-        label = labels[log.name]
-        bindings = {key: plain(log.spec[key]) for key in _SETTINGS if log.spec.get(key)}
-        results.variants.setdefault(label, VariantInfo(label, bindings))
-        own = scorers_of(log.header, log.samples)
-        scorers += [name for name in own if name not in scorers]
-        results.trials.extend(_trials(log, label, own, several, unlike, results))
-        results.totals.extend(totals_of(log.header, log.samples, log.name))
-        _note_log(log, results)
-    if not results.trials:
-        where = ", ".join(str(path) for path in paths)
-        raise BadInput("there are no Inspect samples here", where=where, hint="give .eval or .json logs")
-    declare(results, [*([SUCCESS] if unlike or not scorers else []), *scorers])
-    _note_versions(logs, results)
-    return results
+        if log is None:
+            continue
+        first = seen.setdefault(files.sha256(name), name)
+        if first != name:
+            said = f"{name} has the same bytes as {first}; it counts once."
+            results.note("duplicate_file", "mismatch", said, where=name)
+            continue
+        logs.append(log)
+    return logs
 
 
 def read_log(path: Path, name: str, files: SourceFiles, results: ForeignResults) -> InspectLog | None:
@@ -100,6 +130,10 @@ def read_log(path: Path, name: str, files: SourceFiles, results: ForeignResults)
     document = read_foreign_json(data, name)
     if not isinstance(document, dict) or not isinstance(document.get("eval"), dict):
         return None
+    lost = not_objects(document.get("samples"))
+    if lost:
+        said = f"{lost} sample(s) of {name} are no JSON objects; they are left out."
+        results.note("unreadable_sample", "mismatch", said, where=name, count=lost)
     return InspectLog(name, document, rows(document.get("samples")))
 
 
@@ -124,14 +158,16 @@ def _from_archive(data: bytes, name: str, results: ForeignResults) -> InspectLog
         results.note("log_not_finished", "mismatch", f"{name} was never finished: it has no header.", where=name)
     else:
         raise BadInput("is no Inspect log: it has no header and no journal", where=name)
-    samples = []
+    samples, damaged = [], []
     for entry in names:
         if entry.startswith("samples/") and entry.endswith(".json"):
             try:
                 samples.append(mapping(read_foreign_json(archive.read(entry), f"{name}!{entry}")))
             except BadInput as error:
-                said = f"{error.where} cannot be read: {error.what}."
-                results.note("unreadable_sample", "mismatch", said, where=f"{name}!{entry}")
+                damaged.append(f"{error.where} cannot be read: {error.what}.")
+    if damaged:
+        said = damaged[0] if len(damaged) == 1 else f"{len(damaged)} samples of {name} cannot be read."
+        results.note("unreadable_sample", "mismatch", said, where=name, count=len(damaged), examples=tuple(damaged))
     return InspectLog(name, header, samples)
 
 
@@ -154,18 +190,29 @@ def _with_inspect(path: Path, name: str, files: SourceFiles) -> InspectLog:
 
 
 def _labels(logs: Sequence[InspectLog]) -> dict[str, str]:
-    """Log to variant: its model; two logs of one model and task are two variants, told apart by their files."""
+    """Log to variant: its model; two logs of one model and task are two variants, unless they tell one evaluation."""
     labels: dict[str, str] = {}
+    known: dict[tuple[str, str, str], str] = {}
     taken: dict[tuple[str, str], int] = {}
     for log in logs:
-        number = taken[log.model, log.task] = taken.get((log.model, log.task), 0) + 1
-        labels[log.name] = log.model if number == 1 else f"{log.model} #{number}"
+        key = log.identity, log.model, log.task
+        if key not in known:
+            number = taken[log.model, log.task] = taken.get((log.model, log.task), 0) + 1
+            known[key] = log.model if number == 1 else f"{log.model} #{number}"
+        labels[log.name] = known[key]
     return labels
 
 
 def _trials(
-    log: InspectLog, label: str, scorers: Sequence[str], several: bool, unlike: bool, results: ForeignResults
+    log: InspectLog,
+    label: str,
+    scorers: Sequence[str],
+    several: bool,
+    unlike: bool,
+    names: dict[tuple[str, str, int], str],
+    results: ForeignResults,
 ) -> Iterator[ForeignTrial]:
+    """`names` keeps the id under which a sample of one evaluation was first told, for all logs."""
     for position, sample in enumerate(log.samples):
         sample_id = id_text(sample.get("id"))
         if sample_id is None:
@@ -175,7 +222,10 @@ def _trials(
         task_id = f"{log.task}/{sample_id}" if several else sample_id
         known = {"input": plain(sample.get("input"), text=4000), "target": plain(sample.get("target"), text=4000)}
         results.tasks.setdefault(task_id, {key: value for key, value in known.items() if value is not None})
-        yield _trial(log, label, sample, task_id, scorers, unlike or not scorers)
+        trial = _trial(log, label, sample, task_id, scorers, unlike or not scorers)
+        # A sample and epoch is one trial of an evaluation, whatever uuids two tellings of it carry.
+        key = log.identity, task_id, trial.facts["epoch"]
+        yield replace(trial, original_id=names.setdefault(key, trial.original_id))
 
 
 def _trial(
@@ -210,7 +260,7 @@ def _trial(
     return ForeignTrial(
         variant=label,
         task_id=task_id,
-        original_id=text_of(sample.get("uuid")) or f"{log.name}/{task_id}/epoch-{epoch}",
+        original_id=text_of(sample.get("uuid")) or f"{log.identity}/{task_id}/epoch-{epoch}",
         order=(epoch, log.name),
         outcome=outcome,
         metrics=metrics,

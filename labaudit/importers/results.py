@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
+
+from labaudit.errors import BadInput
 
 Outcome = Literal["success", "failure", "missing", "error"]
 Cause = Literal["missing", "error", "absent", "invalid", "nan"]
@@ -124,6 +127,13 @@ class ForeignResults:
     trials: list[ForeignTrial] = field(default_factory=list)
     totals: list[PublishedTotal] = field(default_factory=list)
     findings: list[ImportFinding] = field(default_factory=list)
+
+    def nothing(self, what: str, paths: Sequence[Path], hint: str) -> BadInput:
+        """The error for paths that gave no row; where files could not be read, that is the reason."""
+        damaged = [finding for finding in self.findings if finding.code.startswith("unreadable_")]
+        more = f" (and {len(damaged) - 1} more)" if len(damaged) > 1 else ""
+        said = f"{what}: {damaged[0].sentence.rstrip('.')}{more}" if damaged else what
+        return BadInput(said, where=", ".join(str(path) for path in paths), hint=hint)
 
     def note(
         self,

@@ -98,7 +98,7 @@ class SourceFiles:
             raise BadInput("is no folder", where=str(folder), hint="give the folder that holds the results")
         label = self.label(folder)
         count = 0
-        for place, folders, files in os.walk(folder):
+        for place, folders, files in os.walk(folder, onerror=_unlisted):
             folders.sort()
             for file in sorted(files):
                 path = Path(place) / file
@@ -109,10 +109,19 @@ class SourceFiles:
                     raise BadInput(f"has more than {self._max_files} files", where=str(folder))
                 yield path, f"{label}/{path.relative_to(folder).as_posix()}"
 
+    def sha256(self, name: str) -> str:
+        """The digest of a file that was read."""
+        return self._read[name].sha256
+
     @property
     def read(self) -> list[SourceFile]:
         """All files that were read, by name."""
         return [self._read[name] for name in sorted(self._read)]
+
+
+def _unlisted(error: OSError) -> None:
+    """A folder that cannot be listed may hold anything: leaving it out in silence would be an answer."""
+    raise BadInput(f"cannot be listed: {error.strerror or error}", where=str(error.filename))
 
 
 def folder_above(path: Path, name: str, levels: int) -> str:

@@ -13,7 +13,7 @@ same file lists them as unresolved.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,13 @@ _FATES: tuple[tuple[str, Outcome, Cause | None], ...] = (
     ("unresolved_ids", "failure", None),
     ("resolved_ids", "success", None),
 )
+_LISTS: tuple[tuple[str, Outcome, Cause | None], ...] = (
+    ("no_logs", "error", "error"),
+    ("no_generation", "failure", None),
+    ("unresolved", "failure", None),
+    ("resolved", "success", None),
+)
+_UNJUDGED = {"invalid": "what the files say of this instance is no verdict, or differs", "error": "listed as an error"}
 _COUNTS = {
     "submitted_instances": "submitted_ids",
     "resolved_instances": "resolved_ids",
@@ -78,6 +85,34 @@ class _Submission:
     verdicts: dict[str, _Verdict] = field(default_factory=dict)
     reports: dict[str, tuple[bool | None, str, Json]] = field(default_factory=dict)
     predictions: dict[str, tuple[bool, str]] = field(default_factory=dict)
+    alike: set[str] = field(default_factory=set)
+    """Instances that several files of one kind judge, always the same way."""
+    conflicts: set[str] = field(default_factory=set)
+
+    def judge(self, instance: str, verdict: _Verdict) -> None:
+        """Takes a list's verdict; where another list has given a different one, none of them counts."""
+        other = self.verdicts.get(instance)
+        if other is not None:
+            if self._agree(instance, other.outcome == verdict.outcome):
+                verdict = replace(verdict, sources=[*other.sources, *verdict.sources])
+            else:
+                verdict = _Verdict("missing", "invalid", [*other.sources, *verdict.sources])
+        self.verdicts[instance] = verdict
+
+    def report(self, instance: str, resolved: bool | None, name: str, facts: Json) -> None:
+        """Takes an instance's own report, by the same rule."""
+        other = self.reports.get(instance)
+        if other is not None and not self._agree(instance, other[0] is resolved):
+            resolved, facts = None, {"told_by": f"{other[1]} and {name}, which differ"}
+        self.reports[instance] = (resolved, name, facts)
+
+    def _agree(self, instance: str, same: bool) -> bool:
+        if same and instance not in self.conflicts:
+            self.alike.add(instance)
+            return True
+        self.alike.discard(instance)
+        self.conflicts.add(instance)
+        return False
 
 
 def read_swebench(paths: Sequence[Path], files: SourceFiles, options: ReadOptions) -> ForeignResults:
@@ -94,10 +129,8 @@ def read_swebench(paths: Sequence[Path], files: SourceFiles, options: ReadOption
         if options.wants(submission.label):
             results.trials.extend(_rows(submission, results))
     if not results.trials:
-        where = ", ".join(str(path) for path in paths)
-        raise BadInput(
-            "there are no SWE-bench results here", where=where, hint="a report, report.json files, or a leaderboard"
-        )
+        hint = "a report, report.json files, or a leaderboard"
+        raise results.nothing("there are no SWE-bench results here", paths, hint)
     if not any("cost_usd" in trial.metrics for trial in results.trials):
         results.metrics = [results.metrics[0]]
     return results
@@ -123,7 +156,7 @@ def _read_file(
 ) -> None:
     data = files.bytes(path, name)
     if path.suffix == ".jsonl":
-        _read_predictions(data, name, submissions)
+        _read_predictions(data, name, submissions, results)
         return
     document = read_foreign_json(data, name)
     if path.name == "report.json" and isinstance(document, dict):
@@ -146,16 +179,26 @@ def _submission(submissions: dict[str, _Submission], label: str) -> _Submission:
     return submissions.setdefault(label, _Submission(label))
 
 
-def _read_predictions(data: bytes, name: str, submissions: dict[str, _Submission]) -> None:
-    for number, line in enumerate(data.split(b"\n"), start=1):
-        if not line.strip():
-            continue
-        row = mapping(read_foreign_json(line, f"{name}:{number}"))
+def _read_predictions(
+    data: bytes, name: str, submissions: dict[str, _Submission], results: ForeignResults
+) -> None:
+    """All lines or none: half a file of predictions would be a smaller submission."""
+    lines = [(number, line) for number, line in enumerate(data.split(b"\n"), start=1) if line.strip()]
+    nameless = 0
+    for row in [mapping(read_foreign_json(line, f"{name}:{number}")) for number, line in lines]:
         instance, model = text_of(row.get("instance_id")), text_of(row.get("model_name_or_path"))
-        if instance and model:
-            patch = row.get("model_patch")
-            submission = _submission(submissions, model.replace("/", "__"))
-            submission.predictions[instance] = (bool(isinstance(patch, str) and patch.strip()), name)
+        if instance is None or model is None:
+            nameless += 1
+            continue
+        patch = row.get("model_patch")
+        submission = _submission(submissions, model.replace("/", "__"))
+        has_patch = bool(isinstance(patch, str) and patch.strip())
+        # Of two predictions the one with a patch counts: an empty one would be a failure that nobody judged.
+        before = submission.predictions.get(instance, (False, name))[0]
+        submission.predictions[instance] = (has_patch or before, name)
+    if nameless:
+        said = f"{nameless} line(s) of {name} name no instance or no model; they are left out."
+        results.note("row_without_name", "mismatch", said, where=name, count=nameless)
 
 
 def _read_instance_reports(document: Json, path: Path, name: str, submissions: dict[str, _Submission]) -> None:
@@ -165,13 +208,14 @@ def _read_instance_reports(document: Json, path: Path, name: str, submissions: d
         given = mapping(report)
         resolved = given.get("resolved")
         facts = {key: plain(value, depth=4) for key, value in given.items() if key != "tests_status"}
-        submission.reports[str(instance)] = (resolved if isinstance(resolved, bool) else None, name, facts)
+        submission.report(str(instance), resolved if isinstance(resolved, bool) else None, name, facts)
 
 
 def _read_report(document: Json, name: str, submission: _Submission, results: ForeignResults) -> None:
+    own: dict[str, _Verdict] = {}
     for key, outcome, cause in _FATES:
         for instance in _ids(document.get(key)):
-            submission.verdicts[instance] = _Verdict(outcome, cause, [name], {"listed_in": key})
+            own[instance] = _Verdict(outcome, cause, [name], {"listed_in": key})
     results.totals.extend(_totals(document, name))
     faults = _ids(document.get("infra_failure_ids"))
     if faults:
@@ -181,19 +225,18 @@ def _read_report(document: Json, name: str, submission: _Submission, results: Fo
     if overlap:
         said = f"{name} lists {len(overlap)} instance(s) as resolved and as unresolved; their verdict is unknown here."
         results.note("conflicting_trial", "mismatch", said, where=name, count=len(overlap), examples=tuple(overlap))
-        for instance in overlap:
-            submission.verdicts[instance] = _Verdict("missing", "invalid", [name])
+        own |= {instance: _Verdict("missing", "invalid", [name]) for instance in overlap}
+    for instance, verdict in own.items():
+        submission.judge(instance, verdict)
 
 
 def _read_id_lists(document: Json, name: str, submission: _Submission, results: ForeignResults) -> None:
-    for key, outcome, cause in (
-        ("no_logs", "error", "error"),
-        ("no_generation", "failure", None),
-        ("unresolved", "failure", None),
-        ("resolved", "success", None),
-    ):
+    own: dict[str, _Verdict] = {}
+    for key, outcome, cause in _LISTS:
         for instance in _ids(document.get(key)):
-            submission.verdicts[instance] = _Verdict(outcome, cause, [name], {"listed_in": key})  # type: ignore[arg-type]
+            own[instance] = _Verdict(outcome, cause, [name], {"listed_in": key})
+    for instance, verdict in own.items():
+        submission.judge(instance, verdict)
     if "unresolved" not in document:
         said = f"{name} names who resolved and not who was tried: instances that it does not list have no row here."
         results.note("denominator_unknown", "mismatch", said, where=name)
@@ -234,10 +277,21 @@ def _rows(submission: _Submission, results: ForeignResults) -> Iterator[ForeignT
     if differing:
         said = f"{label}: the instances' own reports and the submission's lists differ on {len(differing)} instance(s)."
         results.note("row_differs", "mismatch", said, where=label, count=len(differing), examples=tuple(differing))
+    _note_told_twice(submission, results)
     unlisted = sorted(submission.reports.keys() - submission.verdicts.keys()) if submission.verdicts else []
     if unlisted:
         said = f"{label}: {len(unlisted)} instance report(s) are in none of the submission's lists."
         results.note("unlisted_trial", "mismatch", said, where=label, count=len(unlisted), examples=tuple(unlisted))
+
+
+def _note_told_twice(submission: _Submission, results: ForeignResults) -> None:
+    label, alike, unlike = submission.label, sorted(submission.alike), sorted(submission.conflicts)
+    if alike:
+        said = f"{label}: several files judge {len(alike)} instance(s) alike; each counts once."
+        results.note("duplicate_trial", "mismatch", said, where=label, count=len(alike), examples=tuple(alike))
+    if unlike:
+        said = f"{label}: several files judge {len(unlike)} instance(s) differently; their verdict is unknown here."
+        results.note("conflicting_trial", "mismatch", said, where=label, count=len(unlike), examples=tuple(unlike))
 
 
 def _of_report(resolved: bool | None, name: str, facts: Json) -> _Verdict:
@@ -265,7 +319,7 @@ def _trial(label: str, instance: str, verdict: _Verdict, prediction: tuple[bool,
         outcome=verdict.outcome,
         metrics=metrics if judged else {},
         missing={} if judged else {"resolved": verdict.cause or "missing"},
-        error=None if judged else "no file judges this instance",
+        error=None if judged else _UNJUDGED.get(verdict.cause or "", "no file judges this instance"),
         sources=tuple(dict.fromkeys(sources)),
         facts=verdict.facts,
     )

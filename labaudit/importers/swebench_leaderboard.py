@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,11 @@ def is_leaderboard(document: object) -> bool:
 def read_leaderboard(document: Json, name: str, path: Path, options: ReadOptions, results: ForeignResults) -> None:
     """Adds every entry with per-instance details that was asked for; entries without are counted."""
     without = 0
-    for label, details, entry in _entries(document, path, name):
+    taken: Counter[str] = Counter()
+    for called, details, entry in _entries(document, path, name):
+        # Two entries of one name are two submissions: one label for both would mix their rows.
+        taken[called] += 1
+        label = called if taken[called] == 1 else f"{called} #{taken[called]}"
         if not options.wants(label):
             continue
         if not details:

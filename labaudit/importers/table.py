@@ -18,7 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from labaudit.errors import BadInput
-from labaudit.importers.foreign_json import id_text, mapping, metric_value, read_foreign_json, rows, text_of
+from labaudit.importers.foreign_json import (
+    id_text,
+    mapping,
+    metric_value,
+    not_objects,
+    read_foreign_json,
+    rows,
+    text_of,
+)
 from labaudit.importers.moments import seconds_between
 from labaudit.importers.protocol import ReadOptions
 from labaudit.importers.results import (
@@ -39,6 +47,8 @@ USUAL = ("success", "resolved", "correct", "passed", "score")
 _TRUE = {"true", "yes", "pass", "passed", "success", "correct"}
 _FALSE = {"false", "no", "fail", "failed", "failure", "incorrect"}
 _EMPTY = {"", "na", "n/a", "null", "none"}
+MAX_CELLS = 20_000_000
+MAX_UNFOLDED = 1 << 30
 Row = dict[str, Any]
 
 
@@ -114,7 +124,10 @@ def _rows(path: Path, name: str, files: SourceFiles) -> Iterator[Row]:
                 yield row
     elif suffix == ".json":
         document = read_foreign_json(data, name)
-        yield from rows(document if isinstance(document, list) else mapping(document).get("rows"))
+        given = document if isinstance(document, list) else mapping(document).get("rows")
+        if not_objects(given):
+            raise BadInput(f"{not_objects(given)} of its rows are no JSON objects", where=name)
+        yield from rows(given)
     else:
         yield from _csv_rows(data, name)
 
@@ -142,7 +155,17 @@ def _parquet_rows(data: bytes, name: str) -> Iterator[Row]:
     import pyarrow.parquet as parquet  # type: ignore[import-untyped]
 
     try:
-        yield from parquet.read_table(io.BytesIO(data)).to_pylist()
+        stored = parquet.ParquetFile(io.BytesIO(data))
+        cells = stored.metadata.num_rows * max(1, stored.metadata.num_columns)
+        if cells > MAX_CELLS:
+            # Repeated values fold into almost nothing, so a file's size says little about its rows.
+            raise BadInput(f"holds {cells} cells, more than the {MAX_CELLS} allowed", where=name)
+        unfolded = 0
+        for batch in stored.iter_batches(batch_size=1024):
+            unfolded += batch.nbytes
+            if unfolded > MAX_UNFOLDED:
+                raise BadInput(f"unfolds past {MAX_UNFOLDED} bytes", where=name)
+            yield from batch.to_pylist()
     except (pa.ArrowException, OSError, ValueError) as error:
         raise BadInput(f"is no Parquet file that can be read: {error}"[:300], where=name) from error
 

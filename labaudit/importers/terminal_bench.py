@@ -18,7 +18,7 @@ from typing import Any
 
 from labaudit.errors import BadInput
 from labaudit.importers.duplicates import merge_duplicates
-from labaudit.importers.foreign_json import count_of, mapping, plain, rows, text_of
+from labaudit.importers.foreign_json import count_of, mapping, not_objects, plain, rows, text_of
 from labaudit.importers.moments import seconds_between
 from labaudit.importers.protocol import ReadOptions
 from labaudit.importers.results import (
@@ -53,7 +53,8 @@ class _Run:
 
     variant: str
     name: str
-    listed: dict[str, tuple[Row, str]] = field(default_factory=dict)
+    listed: list[tuple[str, Row, str]] = field(default_factory=list)
+    """Trial name, row and file; a name may stand there twice."""
     published: list[tuple[Row, str]] = field(default_factory=list)
     trials: dict[str, list[tuple[Row, str]]] = field(default_factory=dict)
 
@@ -72,8 +73,7 @@ def read_terminal_bench(paths: Sequence[Path], files: SourceFiles, options: Read
         results.trials.extend(_rows_of(run, results))
         results.totals.extend(_totals_of(run))
     if not results.trials:
-        where = ", ".join(str(path) for path in paths)
-        raise BadInput("there are no Terminal-Bench results here", where=where, hint="give a folder with results.json")
+        raise results.nothing("there are no Terminal-Bench results here", paths, "give a folder with results.json")
     if versions:
         results.tool = Tool("terminal-bench", versions.most_common(1)[0][0])
     if len(versions) > 1:
@@ -128,14 +128,22 @@ def _take(
     if isinstance(document.get("results"), list):
         run = runs.setdefault((label, str(path.parent)), _Run(label, _run_name(path, name)))
         run.published.append((document, name))
-        for row in rows(document["results"]):
-            run.listed[f"{path.name}:{row.get('trial_name')}"] = (row, name)
+        for number, row in enumerate(rows(document["results"]), start=1):
+            run.listed.append((text_of(row.get("trial_name")) or f"unnamed-{number}", row, name))
+        _note_rows_that_are_none(document["results"], name, results)
         return
     if "is_resolved" in document and text_of(document.get("task_id")):
         run = runs.setdefault((label, str(path.parent.parent.parent)), _Run(label, folder_above(path, name, 3)))
-        run.trials.setdefault(str(document.get("trial_name")), []).append((document, name))
+        run.trials.setdefault(text_of(document.get("trial_name")) or path.parent.name, []).append((document, name))
         return
     results.note("unknown_shape", "caution", f"{name} is neither a trial's nor a run's results.", where=name)
+
+
+def _note_rows_that_are_none(given: object, name: str, results: ForeignResults) -> None:
+    lost = not_objects(given)
+    if lost:
+        said = f"{lost} row(s) of {name} are no JSON objects; they are left out."
+        results.note("unreadable_row", "mismatch", said, where=name, count=lost)
 
 
 def _run_name(path: Path, name: str) -> str:
@@ -148,22 +156,21 @@ def _rows_of(run: _Run, results: ForeignResults) -> Iterator[ForeignTrial]:
     """Every trial of a run once per file that tells of it alone; a run-level row only where there is no such file."""
     differing, without_file = [], []
     seen: set[str] = set()
-    for key, (row, name) in run.listed.items():
-        trial_name = key.partition(":")[2]
+    for trial_name, row, name in run.listed:
         own = run.trials.get(trial_name)
         if own is None:
             without_file.append(trial_name)
-            yield _trial(run, row, (name,), told_by="the run's results alone")
+            yield _trial(run, trial_name, row, (name,), told_by="the run's results alone")
             continue
         seen.add(trial_name)
         for document, own_name in own:
             if document.get("is_resolved") is not row.get("is_resolved"):
                 differing.append(f"{trial_name}: {row.get('is_resolved')} and {document.get('is_resolved')}")
-            yield _trial(run, document, (own_name, name), told_by="its own file")
+            yield _trial(run, trial_name, document, (own_name, name), told_by="its own file")
     for trial_name, own in run.trials.items():
         if trial_name not in seen:
             for document, own_name in own:
-                yield _trial(run, document, (own_name,), told_by="its own file alone")
+                yield _trial(run, trial_name, document, (own_name,), told_by="its own file alone")
     unlisted = sorted(run.trials.keys() - seen) if run.listed else []
     where = f"{run.variant}/{run.name}"
     if differing:
@@ -177,14 +184,15 @@ def _rows_of(run: _Run, results: ForeignResults) -> Iterator[ForeignTrial]:
     if unlisted:
         said = f"{where}: {len(unlisted)} trial file(s) are not among the run's results."
         results.note("unlisted_trial", "mismatch", said, where=where, count=len(unlisted), examples=tuple(unlisted))
-    for document, _ in (*run.listed.values(), *(pair for own in run.trials.values() for pair in own)):
+    told = [row for _, row, _ in run.listed] + [document for own in run.trials.values() for document, _ in own]
+    for document in told:
         task_id = text_of(document.get("task_id"))
         if task_id is not None and task_id not in results.tasks:
             instruction = text_of(document.get("instruction"))
             results.tasks[task_id] = {"instruction": instruction} if instruction else {}
 
 
-def _trial(run: _Run, row: Row, sources: tuple[str, ...], told_by: str) -> ForeignTrial:
+def _trial(run: _Run, name: str, row: Row, sources: tuple[str, ...], told_by: str) -> ForeignTrial:
     metrics: dict[str, Value] = {}
     missing: dict[str, Cause] = {}
     resolved, mode = row.get("is_resolved"), text_of(row.get("failure_mode"))
@@ -211,7 +219,6 @@ def _trial(run: _Run, row: Row, sources: tuple[str, ...], told_by: str) -> Forei
         metrics["duration_s"] = seconds
     tokens = [metrics.get("tokens_in"), metrics.get("tokens_out")]
     known = [int(count) for count in tokens if isinstance(count, int)]
-    name = text_of(row.get("trial_name")) or "unnamed"
     said = f"failure mode {mode}" if mode and mode != "unset" else "no reason is given"
     return ForeignTrial(
         variant=run.variant,
@@ -249,7 +256,7 @@ def _totals_of(run: _Run) -> Iterator[PublishedTotal]:
 def _note_outcomes(results: ForeignResults) -> None:
     nulls = [trial for trial in results.trials if trial.outcome in ("missing", "error")]
     if nulls:
-        modes = Counter(str(trial.facts.get("failure_mode")) for trial in nulls)
+        modes = Counter(str(trial.facts.get("failure_mode") or "without a failure mode") for trial in nulls)
         told = ", ".join(f"{count} {mode}" for mode, count in modes.most_common())
         said = f"{len(nulls)} of {len(results.trials)} trials have no verdict ({told}); they are missing, not failures."
         results.note("no_verdict", "caution", said, count=len(nulls), examples=tuple(t.original_id for t in nulls[:5]))
