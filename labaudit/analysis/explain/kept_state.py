@@ -11,6 +11,7 @@ from pathlib import Path
 from labaudit.analysis.explain.stream import MAX_STREAM_BYTES, Event, Stream
 from labaudit.core.strict_json import parse_json, parse_object
 from labaudit.errors import BadInput, LabauditError
+from labaudit.evidence.otlp.spans import from_protobuf
 from labaudit.store.artifact_store import ArtifactStore
 from labaudit.store.run_folder import TrialFolder
 
@@ -39,12 +40,13 @@ def _spans_of(trace: object, store: ArtifactStore) -> Iterator[Event]:
     if not isinstance(trace, dict):
         raise BadInput("the trace manifest lists what is no trace")
     reference, form = trace.get("artifact_ref"), str(trace.get("format"))
-    if not isinstance(reference, str) or "json" not in form.lower():
+    proto = "proto" in form.lower()
+    if not isinstance(reference, str) or not (proto or "json" in form.lower()):
         raise BadInput(f"a trace file of the form {form!r} is not read here")
     data = store.get(reference)
     if len(data) > MAX_STREAM_BYTES:
         raise BadInput(f"a trace file is larger than {MAX_STREAM_BYTES} bytes")
-    for line in data.splitlines():
+    for line in [from_protobuf(data).line] if proto else data.splitlines():
         if line.strip():
             yield from _spans_in(parse_json(line))
 

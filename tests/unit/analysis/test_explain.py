@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from labaudit.analysis import analyse_run
 from labaudit.analysis.explain.diff_builder import DiffBuilder
@@ -271,13 +272,47 @@ def test_trials_with_spans_and_no_hook_events_are_aligned_by_span(tmp_path: Path
 
 def test_a_trace_file_of_another_form_or_a_damaged_one_is_unusable_with_the_reason(tmp_path: Path) -> None:
     run = write_run(tmp_path, binary_pairs([1], [0]))
-    with_traces(run, "base.t0000.r0", b"x", form="otlp_proto")
+    with_traces(run, "base.t0000.r0", b"x", form="zipkin")
     with_traces(run, "drop.t0000.r0", b"{")
     analyse_run(run)
     (line,) = diffs(run)
-    assert line["spans"]["baseline"] == "unusable: a trace file of the form 'otlp_proto' is not read here"
+    assert line["spans"]["baseline"] == "unusable: a trace file of the form 'zipkin' is not read here"
     assert line["spans"]["variant"].startswith("unusable: is no JSON")
     assert line["spans"]["diff"] is None
+
+
+def protobuf(*spans: tuple[str, int, int]) -> bytes:
+    request = ExportTraceServiceRequest()
+    scope = request.resource_spans.add().scope_spans.add()
+    for number, (name, start, code) in enumerate(spans, start=1):
+        span = scope.spans.add(
+            trace_id=bytes([1] * 16), span_id=bytes([number] * 8), name=name, start_time_unix_nano=start
+        )
+        span.status.code = code
+    return bytes(request.SerializeToString())
+
+
+def test_spans_in_protobuf_are_read_as_those_in_json(tmp_path: Path) -> None:
+    base, drop = (("call", 20, 0), ("plan", 10, 0)), (("plan", 5, 0), ("call", 7, 2), ("call", 9, 0))
+    lines = []
+    for form, written in (("otlp_json_lines", otlp), ("otlp_proto", protobuf)):
+        run = write_run(tmp_path / form, binary_pairs([1], [0]))
+        with_traces(run, "base.t0000.r0", written(*base), form)
+        with_traces(run, "drop.t0000.r0", written(*drop), form)
+        analyse_run(run)
+        lines += diffs(run)
+    assert lines[0] == lines[1]
+    assert lines[1]["spans"]["diff"]["changed"] == {"call": {"baseline": 1, "variant": 2}}
+
+
+def test_damaged_protobuf_is_unusable_with_the_reason(tmp_path: Path) -> None:
+    run = write_run(tmp_path, binary_pairs([1], [0]))
+    with_traces(run, "base.t0000.r0", protobuf(("plan", 5, 0))[:-3], "otlp_proto")
+    with_traces(run, "drop.t0000.r0", protobuf(("plan", 5, 0)), "otlp_proto")
+    analyse_run(run)
+    (line,) = diffs(run)
+    assert line["spans"]["baseline"].startswith("unusable: ")
+    assert (line["spans"]["variant"], line["spans"]["diff"]) == ("present", None)
 
 
 def test_workspaces_are_compared_as_the_last_checkpoints_have_them(tmp_path: Path) -> None:
