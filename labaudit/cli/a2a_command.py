@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Literal
 
@@ -58,10 +59,18 @@ def convert(
     options = Options(mode, max_payload_bytes, max_json_depth, max_array_length, version_hint)
     work = _convert_stream if jsonl else _convert_one
     try:
-        with click.open_file(str(file), "rb") as stream:
-            code = work(stream, options, _raw_writer(store), as_json)
+        with _reading(file):
+            stream = click.open_file(str(file), "rb")
+        with stream:
+            code = work(stream, file, options, _raw_writer(store), as_json)
+        sys.stdout.buffer.flush()
+    except AdapterError as error:
+        code = _report(error, as_json)
+    except BrokenPipeError:
+        # Whoever read the events has had enough of them: that says nothing about the packets.
+        raise
     except OSError as error:
-        code = _report(_unreadable(file, error), as_json)
+        code = _report(AdapterError("infrastructure", f"the events cannot be written: {error.strerror}"), as_json)
     click.get_current_context().exit(code)
 
 
@@ -86,22 +95,19 @@ def check(folder: Path, as_json: bool) -> None:
     click.get_current_context().exit(0 if report.holds else 1)
 
 
-def _convert_one(stream: IO[bytes], options: Options, keep_raw: RawWriter, as_json: bool) -> int:
+def _convert_one(stream: IO[bytes], file: Path, options: Options, keep_raw: RawWriter, as_json: bool) -> int:
     # One byte past the cap is enough to know that a packet is too large.
     cap = options.max_payload_bytes
-    data = stream.read(-1 if cap is None else cap + 1)
-    try:
-        event = convert_packet(data, options, keep_raw)
-    except AdapterError as error:
-        return _report(error, as_json)
-    sys.stdout.buffer.write(event_bytes(event) + b"\n")
+    with _reading(file):
+        data = stream.read(-1 if cap is None else cap + 1)
+    sys.stdout.buffer.write(event_bytes(convert_packet(data, options, keep_raw)) + b"\n")
     return 0
 
 
-def _convert_stream(stream: IO[bytes], options: Options, keep_raw: RawWriter, as_json: bool) -> int:
+def _convert_stream(stream: IO[bytes], file: Path, options: Options, keep_raw: RawWriter, as_json: bool) -> int:
     worst = 0
     write: Callable[[bytes], object] = sys.stdout.buffer.write
-    for result in convert_lines(stream, options, keep_raw):
+    for result in convert_lines(_lines(stream, file), options, keep_raw):
         if result.event is not None:
             write(event_bytes(result.event) + b"\n")
         elif result.error is not None:
@@ -137,8 +143,19 @@ def _raw_writer(store: Path | None) -> RawWriter:
     return keep
 
 
-def _unreadable(file: Path, error: OSError) -> AdapterError:
-    return AdapterError("config", f"{file}: {error.strerror or error}", hint="give a packet file, or - for stdin")
+@contextmanager
+def _reading(file: Path) -> Iterator[None]:
+    """What fails in here is the input's fault; writing events stays outside, for that is another fault."""
+    try:
+        yield
+    except OSError as error:
+        hint = "give a packet file, or - for stdin"
+        raise AdapterError("config", f"{file}: {error.strerror or error}", hint=hint) from error
+
+
+def _lines(stream: IO[bytes], file: Path) -> Iterator[bytes]:
+    with _reading(file):
+        yield from stream
 
 
 def _show(report: FolderReport) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +135,28 @@ def test_an_unreadable_file_is_a_sentence(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.acceptance
+def test_a_reader_that_leaves_early_is_no_fault_of_the_packets(tmp_path: Path) -> None:
+    packets = tmp_path / "packets.jsonl"
+    packets.write_text(f"{changed()}\n" * 5000, encoding="utf-8")
+    command = [sys.executable, "-m", "labaudit", "a2a", "convert", str(packets), "--jsonl"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.readline().startswith(b'{"schema_version"')
+        process.stdout.close()
+        assert process.stderr.read() == b"", "no error kind is named, least of all for the input"
+
+
+@pytest.mark.parametrize("options", [[], ["--jsonl"]])
+def test_events_that_cannot_be_written_are_no_fault_of_the_input(options: list[str]) -> None:
+    command = [sys.executable, "-m", "labaudit", "a2a", "convert", "-", "--json", *options]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            command, input=changed().encode(), stdout=full, stderr=subprocess.PIPE, check=False, timeout=60
+        )
+    assert done.returncode == 4
+    assert json.loads(done.stderr)["error_kind"] == "infrastructure"
+
+
 def test_a_packet_of_64_megabytes_is_converted() -> None:
     large = changed(attributes=["x" * 1024] * (64 * 1024))
     event = json.loads(convert(large).stdout)
