@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 import orjson
 
-from labaudit.contracts.file_check import add_bytes, check_paths
+from labaudit.contracts.file_check import check_paths
 from labaudit.contracts.frozen import frozen_contracts
 from labaudit.contracts.harness_kit import KIT, write_kit
-from labaudit.contracts.record_check import KINDS, Kind, RecordCheck
+from labaudit.contracts.record_check import KINDS, Kind
 from labaudit.contracts.report import CheckReport
 from labaudit.errors import BadInput
 
@@ -34,7 +34,8 @@ def contract() -> None:
 def check(files: tuple[Path, ...], kind: Kind | None, show: int, as_json: bool) -> None:
     """Every rule on every record in FILE: one record, an array, one per line, or a run folder; - is standard input.
 
-    Exit code 1: a record breaks its contract; 2: something is no JSON. Warnings alone are 0.
+    Exit code 1: a record breaks its contract; 2: something is no JSON. Warnings alone are 0. After 100000 errors the
+    check stops and says where.
 
     Example: labaudit contract check .lab/runs/run-20261118T070000Z-0a1b2c3d --json
     """
@@ -42,16 +43,13 @@ def check(files: tuple[Path, ...], kind: Kind | None, show: int, as_json: bool) 
     for path in named:
         if not path.exists():
             raise BadInput("there is no such file or folder", where=str(path))
-    report = check_paths(named, kind=kind, keep=show)
-    if len(named) < len(files):
-        from_stdin = RecordCheck(kind=kind, keep=show)
-        add_bytes(from_stdin, sys.stdin.buffer.read(), "standard input")
-        report.merge(from_stdin.finish())
+    piped = sys.stdin.buffer.read() if len(named) < len(files) else None
+    report = check_paths(named, kind=kind, keep=show, standard_input=piped)
     if as_json:
         sys.stdout.buffer.write(orjson.dumps(report.as_json()) + b"\n")
     else:
         _show(report)
-    if not report.records and not report.unreadable:
+    if not report.records and not report.unreadable_count:
         click.echo("labaudit: nothing was checked: the input holds no record", err=True)
     click.get_current_context().exit(report.exit_code)
 
@@ -87,11 +85,15 @@ def frozen(as_json: bool) -> None:
 def _show(report: CheckReport) -> None:
     for source, message in report.unreadable:
         click.echo(f"{source}: {message}", err=True)
+    if report.unreadable_count > len(report.unreadable):
+        click.echo(f"and {report.unreadable_count - len(report.unreadable)} places more that hold no JSON", err=True)
     for source, finding in report.findings:
         hint = f" ({finding.hint})" if finding.hint else ""
         click.echo(f"{source}: {finding.severity} {finding.rule} at {finding.path}: {finding.message}{hint}")
     left_out = report.errors + report.warnings - len(report.findings)
     if left_out:
         click.echo(f"and {left_out} findings more (--show lists them)")
+    if report.stopped_at is not None:
+        click.echo(f"stopped at {report.stopped_at}: with so many errors the rest was not looked at")
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(report.records.items())) or "no"
     click.echo(f"{kinds} records: {report.errors} errors, {report.warnings} warnings")

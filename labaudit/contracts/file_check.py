@@ -12,7 +12,7 @@ from pathlib import Path
 from labaudit.contracts.json_reading import Reading, Unreadable, read_json
 from labaudit.contracts.module_registry import declared_metrics, installed_modules
 from labaudit.contracts.record_check import Kind, RecordCheck
-from labaudit.contracts.report import CheckReport
+from labaudit.contracts.report import ENOUGH, CheckReport
 from labaudit.contracts.rules.finding import warning
 from labaudit.contracts.scenarios.executor import is_scenario
 from labaudit.contracts.trial_mapping import ACP_METRICS, COST_METRIC, FRAMEWORK_EVALUATOR, SELF_REPORTED
@@ -24,11 +24,16 @@ LINES = (".jsonl", ".ndjson")
 _RULES = {"number": "J1", "text": "J3", "depth": "J3"}
 
 
-def check_paths(paths: Iterable[Path], *, kind: Kind | None = None, keep: int = 1000) -> CheckReport:
-    """One report over files and folders. Files are taken together: a score may refer to a run in another file."""
+def check_paths(
+    paths: Iterable[Path], *, kind: Kind | None = None, keep: int = 1000, standard_input: bytes | None = None
+) -> CheckReport:
+    """One report over files, folders and what came by standard input.
+
+    Files are taken together: a score may refer to a run in another file.
+    """
     report = CheckReport(keep=keep)
     declared = declared_metrics(installed_modules())
-    together = RecordCheck(kind=kind, declared=declared, keep=keep)
+    together = RecordCheck(kind=kind, declared=declared, keep=keep, enough=ENOUGH)
     for path in paths:
         if is_run_folder(path):
             report.merge(check_run_folder(RunFolder(path), keep=keep))
@@ -36,6 +41,8 @@ def check_paths(paths: Iterable[Path], *, kind: Kind | None = None, keep: int = 
             add_folder(together, path)
         else:
             add_file(together, path, str(path))
+    if standard_input is not None:
+        add_bytes(together, standard_input, "standard input")
     report.merge(together.finish())
     return report
 
@@ -43,7 +50,7 @@ def check_paths(paths: Iterable[Path], *, kind: Kind | None = None, keep: int = 
 def check_run_folder(run: RunFolder, *, keep: int = 1000) -> CheckReport:
     """The report on one run: its records, its tasks, and the rules between them."""
     declared = {**declared_metrics(installed_modules()), **metrics_declared_by(run)}
-    check = RecordCheck(declared=declared, keep=keep)
+    check = RecordCheck(declared=declared, keep=keep, enough=ENOUGH)
     add_run_folder(check, run)
     return check.finish()
 
@@ -55,6 +62,8 @@ def is_run_folder(path: Path) -> bool:
 
 def add_file(check: RecordCheck, path: Path, source: str, *, kind: Kind | None = None) -> None:
     """The records of one file."""
+    if check.stops_at(source):
+        return
     if path.suffix in LINES:
         _require_file(path)
         with path.open("rb") as stream:
@@ -78,7 +87,10 @@ def add_bytes(check: RecordCheck, data: bytes, source: str, *, kind: Kind | None
         return
     check.duplicates(source, reading.duplicate_keys)
     for index, item in enumerate(reading.value):
-        check.add(item, f"{source}[{index}]", kind=kind)
+        place = f"{source}[{index}]"
+        if check.stops_at(place):
+            return
+        check.add(item, place, kind=kind)
 
 
 def add_lines(check: RecordCheck, lines: Iterable[bytes], source: str, *, kind: Kind | None = None) -> None:
@@ -86,6 +98,8 @@ def add_lines(check: RecordCheck, lines: Iterable[bytes], source: str, *, kind: 
     for number, line in enumerate(lines, start=1):
         if line.strip():
             place = f"{source}:{number}"
+            if check.stops_at(place):
+                return
             try:
                 _add(check, read_json(line), place, kind)
             except Unreadable as error:

@@ -57,11 +57,16 @@ class RecordCheck:
     """Collects records and what is wrong with them."""
 
     def __init__(
-        self, *, kind: Kind | None = None, declared: Mapping[str, Collection[str]] | None = None, keep: int = 1000
+        self,
+        *,
+        kind: Kind | None = None,
+        declared: Mapping[str, Collection[str]] | None = None,
+        keep: int = 1000,
+        enough: int | None = None,
     ) -> None:
         self._kind = kind
         self._declared = declared or {}
-        self._report = CheckReport(keep=keep)
+        self._report = CheckReport(keep=keep, enough=enough)
         self._runs: dict[str, frozenset[str]] = {}
         self._tasks: dict[str, tuple[str, tuple[str, ...]]] = {}
         self._references: list[_Reference] = []
@@ -97,7 +102,13 @@ class RecordCheck:
 
     def not_json(self, source: str, message: str) -> None:
         """Bytes that are no JSON."""
-        self._report.unreadable.append((source, message))
+        self._report.not_json(source, message)
+
+    def stops_at(self, source: str) -> bool:
+        """True when so much is wrong already that `source` and what follows need not be looked at; that is told."""
+        if self._report.full:
+            self._report.stopped_at = self._report.stopped_at or source
+        return self._report.full
 
     def tell(self, source: str, finding: RuleFinding) -> None:
         """A finding that no single record gives."""
@@ -108,7 +119,9 @@ class RecordCheck:
         self._tasks[task_id] = (task_type, step_ids)
 
     def finish(self) -> CheckReport:
-        """The report, after the rules across records."""
+        """The report, after the rules across records; those need all records, so a check that stopped asks none."""
+        if self._report.stopped_at is not None:
+            return self._report
         if self._runs:
             for source, score in self._references:
                 self._report.note_all(source, score_refers_to_a_known_run_and_step(score, self._runs))

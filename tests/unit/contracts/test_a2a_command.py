@@ -140,7 +140,8 @@ def test_a_reader_that_leaves_early_is_no_fault_of_the_packets(tmp_path: Path) -
     packets.write_text(f"{changed()}\n" * 5000, encoding="utf-8")
     command = [sys.executable, "-m", "labaudit", "a2a", "convert", str(packets), "--jsonl"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
         assert process.stdout.readline().startswith(b'{"schema_version"')
         process.stdout.close()
         assert process.stderr.read() == b"", "no error kind is named, least of all for the input"
