@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from labaudit.errors import BadInput
 from labaudit.planning.yaml_source import Located, Path_, load_yaml
+from labaudit.records.acp_permissions import WHOLE_SENTENCE
 from labaudit.records.experiment import Experiment
 
 _PLAIN_WORDS = (
@@ -45,6 +46,8 @@ def _sentences(error: ValidationError, located: Located) -> list[str]:
             sentence = f'unknown key "{key}"{_in(path[:-1])}; {hint}'
         elif item["type"] == "missing":
             sentence = f'required key "{path[-1]}" is missing{_in(path[:-1])}'
+        elif item["type"] == WHOLE_SENTENCE:
+            sentence = f"{_dotted(path)}: {item['msg']}"
         else:
             message = _in_words(item["msg"])
             sentence = f"{_dotted(path)}: {message[:1].lower()}{message[1:]}, got {_short(item.get('input'))}"

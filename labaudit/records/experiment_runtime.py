@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
+from labaudit.records.acp_permissions import AcpToolKind, kinds_in_a_list, known_kind, policy_by_name, policy_shape
 from labaudit.records.authored import Authored
 from labaudit.records.fields import (
     Command,
@@ -22,7 +23,6 @@ from labaudit.records.fields import (
 CONTROL_PATH = "/state/lab_control.json"
 
 EngineName = Literal["auto", "docker", "bubblewrap", "process"]
-AcpToolKind = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"]
 RequestedEnforcement = Literal[
     "auto",
     "docker_none",
@@ -59,7 +59,16 @@ class TracingConfig(Authored):
 class AllowOnce(Authored):
     """Kinds of tool call that an ACP agent is permitted, each time anew."""
 
-    allow_once: Annotated[Many[AcpToolKind], Field(min_length=1)]
+    allow_once: Annotated[Many[Annotated[AcpToolKind, BeforeValidator(known_kind)]], BeforeValidator(kinds_in_a_list)]
+
+
+# Told apart by shape, so that a wrong value is told once and not once for each form it might have had. The brackets
+# mark the tags as no key of the file.
+AcpPermissions = Annotated[
+    Annotated[Literal["deny_all"], BeforeValidator(policy_by_name), Tag("[word]")]
+    | Annotated[AllowOnce, Tag("[kinds]")],
+    Discriminator(policy_shape),
+]
 
 
 class McpServer(Authored):
@@ -89,7 +98,7 @@ class HarnessConfig(Authored):
     input_path: Text = Field("/in/trial_input.json", description="the path that the contract names")
     output_path: Text = Field("/out/trial_output.json", description="the path that the contract names")
     prompt: Text | None = None
-    permissions: Literal["deny_all"] | AllowOnce | None = None
+    permissions: AcpPermissions | None = None
     mode_id: Text | None = None
     model: Text | None = None
     mcp_servers: Many[McpServer] | None = None

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
+from labaudit.records.acp_permissions import AcpToolKind
 from labaudit.records.base import Record
-from labaudit.records.experiment_runtime import AcpToolKind
 from labaudit.records.fields import (
     ArtifactRef,
     DigestText,
