@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from labaudit.contracts.task_limits import trial_seconds_for
 from labaudit.core.clock import rfc3339
 from labaudit.core.strict_json import parse_object
 from labaudit.engines.protocol import Collection, Sandbox, SandboxResult
@@ -147,7 +148,7 @@ class Attempt:
             resolved=ctx.resolved,
             sandbox=sandbox,
             staging=self.trial.path,
-            timeout_s=float(ctx.resolved.runtime.timeouts.trial_seconds),
+            timeout_s=trial_seconds_for(given["task"], float(ctx.resolved.runtime.timeouts.trial_seconds)),
             clock=ctx.clock,
             on_started=self._started,
             poll=live.poll,
