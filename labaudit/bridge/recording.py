@@ -94,6 +94,7 @@ class SessionRecorder:
         with self._lock:
             if self._sealed is None:
                 self.transcript.close()
+                self.transcript.check()
                 for path, stream in ((self.folder.stderr, stderr), (self.folder.agent_log, agent_log)):
                     if stream is not None:
                         atomic.write_bytes(path, stream.rendered())

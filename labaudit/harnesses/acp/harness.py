@@ -82,6 +82,8 @@ class AcpHarness:
         else:
             client.close(LEAVE_S)
             result = sandbox.wait(None)
+        # An attempt whose transcript has gaps is lost by our fault, not failed by the agent's.
+        client.transcript.check()
         written = {name: session.staging / name for name in (EVENTS, MANIFEST, TRANSCRIPT)}
         written |= _kiro_sessions(session) if plan.dialect == "kiro" else {}
         output = report.trial_output(session.trial_input["ids"], finished, plan, client)  # type: ignore[arg-type]

@@ -80,7 +80,7 @@ class Connection:
         self.defects: dict[str, int] = {}
         streams = link.open()
         self._stdout, self._stderr = streams.stdout, streams.stderr
-        self._outbox = Outbox(streams.stdin, transcript, self._deaf)
+        self._outbox = Outbox(streams.stdin, transcript, self._stuck)
         self._threads = [
             threading.Thread(target=self._read, name="acp-reader", daemon=True),
             drain(self._stderr, self.stderr, "acp-stderr"),
@@ -158,8 +158,17 @@ class Connection:
                 stream.close()
         self._fail(AgentFailure("closed", "the connection was closed"))
 
-    def _deaf(self) -> None:
-        self._fail(AgentFailure("deaf", "the agent does not read its input"))
+    def _stuck(self) -> None:
+        if not self._unrecorded():
+            self._fail(AgentFailure("deaf", "the agent does not read its input"))
+
+    def _unrecorded(self) -> bool:
+        """Ends the conversation when the transcript cannot hold it any more."""
+        lost = self._transcript.failure
+        if lost is not None:
+            what = f"the conversation cannot be recorded: {lost.what}"
+            self._fail(AgentFailure("unrecorded", what, where=lost.where, hint=lost.hint))
+        return lost is not None
 
     def _ended(self) -> AgentFailure:
         # The end of the output comes a moment before the end of the process.
@@ -199,6 +208,8 @@ class Connection:
 
     def _take(self, frame: Frame) -> None:
         seq = self._transcript.received(frame)
+        if self._unrecorded():
+            return
         if self._transcript.full:
             self._fail(AgentFailure("flood", "the agent wrote more than a transcript holds"))
             return

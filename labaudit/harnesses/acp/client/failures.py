@@ -17,6 +17,7 @@ FailureKind = Literal[
     "not_advertised",
     "flood",
     "deaf",
+    "unrecorded",
     "closed",
 ]
 

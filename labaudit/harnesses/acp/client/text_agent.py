@@ -76,6 +76,7 @@ class TextAgent:
             self._outbox.close(0.0)
         deadline, denied = time.monotonic() + timeout_s, 0
         while time.monotonic() < deadline:
+            self._transcript.check()
             if self._ended:
                 return self._turn("exit", denied)
             if self._at_prompt():

@@ -5,12 +5,14 @@
     {"cut":true,"dir":"in","line":"<head>","sha256":"<of all>","size":52428800,...}
     {"about":7,"detail":"...","dir":"note","kind":"unknown_session",...}      what we made of line 7
 
-The file is bounded; when it is full that is its last entry, and the client ends the conversation.
+The file is bounded; when it is full that is its last entry, and the client ends the conversation. So it does when the
+disk takes no more: what is not on record is not evidence, and `check` says so to whoever would seal it.
 """
 
 from __future__ import annotations
 
 import base64
+import errno
 import os
 import threading
 from pathlib import Path
@@ -18,6 +20,7 @@ from pathlib import Path
 from labaudit.core.canonical import canonical_bytes
 from labaudit.core.clock import Clock, SystemClock, rfc3339
 from labaudit.core.redaction import Redactor
+from labaudit.errors import LabauditError
 from labaudit.harnesses.acp.wire.framing import KEPT_OF_A_LONG_LINE, MAX_LINE, Frame
 from labaudit.harnesses.acp.wire.text import fit
 from labaudit.store import atomic
@@ -47,6 +50,8 @@ class Transcript:
         self._notes = 0
         self.seq = 0
         self.full = False
+        self.failure: LabauditError | None = None
+        """Why lines are missing from the file; None while every line is in it."""
         self.counts = {"in": 0, "out": 0, "note": 0}
         self._file = None
         if path is not None:
@@ -95,8 +100,16 @@ class Transcript:
         """Ends the file; later lines are dropped and counted."""
         with self._lock:
             if self._file is not None and not self._file.closed:
-                os.fsync(self._file.fileno())
+                try:
+                    os.fsync(self._file.fileno())
+                except OSError as error:
+                    self._lose(error)
                 self._file.close()
+
+    def check(self) -> None:
+        """Raises what kept lines out of the file, if anything did."""
+        if self.failure is not None:
+            raise self.failure
 
     def _line(self, entry: dict[str, object], data: bytes) -> int:
         redacted = self._redactor.apply(data)
@@ -113,18 +126,23 @@ class Transcript:
         seq = self.seq
         self.seq += 1
         self.counts[str(entry["dir"])] += 1
-        if self._file is None or self._file.closed or self.full:
+        if self._file is None or self._file.closed or self.full or self.failure is not None:
             return seq
         line = self._render(entry, seq)
         if self._written + len(line) > self._max:
             self.full = True
             line = self._render({"dir": "note", "kind": FULL, "detail": f"{self._max} bytes are the limit"}, seq)
         try:
-            self._file.write(line)
+            if self._file.write(line) != len(line):
+                # A disk that fills up in the middle of a line takes what it can and says nothing.
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
-            raise atomic.explain(error, self.path or Path()) from error
+            self._lose(error)
         self._written += len(line)
         return seq
+
+    def _lose(self, error: OSError) -> None:
+        self.failure = self.failure or atomic.explain(error, self.path or Path())
 
     def _render(self, entry: dict[str, object], seq: int) -> bytes:
         return canonical_bytes({**entry, "seq": seq, "ts": rfc3339(self._clock.now())}) + b"\n"
