@@ -145,7 +145,8 @@ def records(
         hook_events=events[1],
         hooks_complete=bool(events[1]),
         framework_events=events[0],
-        error_message=None if decided.outcome in {"success", "failure"} else decided.reason,
+        # Without a cause the outcome is the harness's own word, and so is the message that goes with it.
+        error_message=None if decided.cause is None else decided.reason,
     )
     run = run_record_from_trial(facts)
     scores = score_records_from_metrics(

@@ -138,6 +138,20 @@ def run_in(
     return end, stream
 
 
+def run_until_time_is_up_in_a_turn(
+    engine: Engine, behaviour: str, tmp_path: Path, **options: Any
+) -> tuple[HarnessEnd, HookStream]:
+    """A trial whose time ran out in its first turn; on a busy machine a short one may be over before the prompt."""
+    for timeout_s in (1.0, 4.0, 16.0, 64.0):
+        folder = tmp_path / f"{timeout_s:g}"
+        folder.mkdir()
+        end, stream = run_in(engine, behaviour, folder, timeout_s=timeout_s, **options)
+        acp = (end.trial_output or {})["ext"]["acp"]  # type: ignore[index]
+        if acp.get("turns"):
+            return end, stream
+    raise AssertionError("the agent did not take a prompt within a minute")
+
+
 def trial_session(
     sandbox: Sandbox, tmp_path: Path, *, timeout_s: float = 20.0, task: dict[str, Any] | None = None, **options: Any
 ) -> tuple[TrialSession, ControlFile]:

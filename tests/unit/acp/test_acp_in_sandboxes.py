@@ -48,7 +48,7 @@ def test_a_hundred_megabytes_of_stderr_do_not_stall_the_turn(engine: Engine, tmp
 def test_an_agent_that_ignores_everything_is_ended_by_the_engine(engine: Engine, tmp_path: Path) -> None:
     began = time.monotonic()
     end, _ = run_in(engine, "ignore_cancel", tmp_path, timeout_s=1.5)
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 90
     assert end.result.timed_out
     assert end.trial_output is not None
     assert end.trial_output["error"]["error_type"] == "acp:timeout"

@@ -222,7 +222,7 @@ def test_no_start_of_an_agent_sees_the_token_and_each_sees_its_own_key(
         monkeypatch.setenv(name, value)
     spec = AgentSpec("one", (str(program),), str(tmp_path), "auto")
     manager = AgentManager(
-        LabFolder(tmp_path / ".lab"), [spec], signer=None, secrets=hidden, withheld=("BOT_TOKEN",), start_timeout_s=2.0
+        LabFolder(tmp_path / ".lab"), [spec], signer=None, secrets=hidden, withheld=("BOT_TOKEN",), start_timeout_s=30.0
     )
     opened = manager.open("1", "one", None, Unwatched(), lambda ask: None)
     opened.partner.close()

@@ -1,4 +1,4 @@
-"""CONTRACTS section 2: "`metadata.timeout` bounds the task's run", whatever harness runs it."""
+"""What real trials make of the contract: a task's own timeout bounds its run, a failure keeps its own words."""
 
 from __future__ import annotations
 
@@ -58,3 +58,25 @@ def test_the_runner_ends_a_task_that_outlives_its_timeout(tmp_path: Path) -> Non
     assert record["status"] == "failed"
     assert "timeout" in record["error"]["message"]
     assert record["metrics"]["latency"] < 60_000, "the experiment alone would have let it run for ten minutes"
+
+
+FAILING = """
+import json, os
+given = json.load(open(os.environ["LABAUDIT_TRIAL_INPUT"]))
+error = {"error_type": "quota", "message": "the model said no"}
+result = {"schema_version": "trial_output_v1", "ids": given["ids"], "outcome": "error", "error": error}
+json.dump(result, open(given["runtime"]["paths"]["out"] + "/trial_output.json", "w"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("agent", "message"),
+    [(FAILING, "the model said no"), ("raise SystemExit(3)", "it ended with exit code 3; the harness wrote no")],
+)
+def test_a_failed_run_says_what_the_one_who_knows_said(tmp_path: Path, agent: str, message: str) -> None:
+    write_experiment(tmp_path, agent=agent, tasks=[{**TASK, "metadata": {}}], variants=())
+    trial, _ = only_trial(run(tmp_path).run)
+    record = document(trial.run_record)
+    assert record["status"] == "failed"
+    assert record["error"]["message"].startswith(message)
+    assert record["error"]["step"] == "harness"
