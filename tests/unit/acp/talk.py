@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,14 @@ def make_client(behaviour: str, tmp_path: Path, *, max_bytes: int = MAX_TRANSCRI
     transcript = Transcript(tmp_path / "acp_transcript.jsonl", max_bytes=max_bytes)
     options.setdefault("request_timeout_s", 15.0)
     return ACPClient(tmp_path, [sys.executable, str(AGENT), behaviour], transcript=transcript, **options)
+
+
+def wait_until(holds: Callable[[], bool], what: str, timeout_s: float = 60.0) -> None:
+    """Waits for a state that another thread brings about; a busy machine may take its time."""
+    deadline = time.monotonic() + timeout_s
+    while not holds():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.02)
 
 
 def transcript_entries(tmp_path: Path) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from labaudit.harnesses.acp.client.permissions import Policy, by_policy
 from labaudit.harnesses.acp.client.session import ACPSession
 from labaudit.harnesses.acp.client.turn import TurnResult
 from labaudit.harnesses.acp.wire import framing
-from tests.unit.acp.talk import make_client, notes, talking, transcript_entries
+from tests.unit.acp.talk import make_client, notes, talking, transcript_entries, wait_until
 
 
 def turn(client: ACPClient, timeout_s: float = 20.0, text: str = "hello") -> tuple[ACPSession, TurnResult]:
@@ -60,8 +60,8 @@ def test_a_hundred_megabytes_of_stderr_are_counted_and_not_kept(tmp_path: Path) 
     with talking("stderr_flood", tmp_path) as client:
         _, result = turn(client, 60)
         assert result.text == "after the flood"
+        wait_until(lambda: client.stderr.total == 1600 * 65536, "all of stderr is counted")
         captured = client.stderr.captured()
-    assert captured.total == 1600 * 65536
     assert len(captured.rendered()) < 1 << 20
 
 
@@ -123,10 +123,7 @@ def test_what_comes_after_the_turn_is_noted_and_refused(tmp_path: Path) -> None:
     with talking("late_permission", tmp_path) as client:
         session, result = turn(client)
         assert result.text == "done"
-        for _ in range(200):
-            if session.late_updates == 2 and client.stderr.captured().total:
-                break
-            time.sleep(0.02)
+        wait_until(lambda: session.late_updates == 2 and client.stderr.total > 0, "the agent was answered")
         assert session.late_updates == 2
         assert client.inbound.stray_permissions == 1
         assert session.text == "done"

@@ -72,7 +72,7 @@ class BotApi:
 
     # --- what a test waits for ---
 
-    def wait_for(self, text: str, chat: int, timeout_s: float = 15.0) -> dict[str, Any]:
+    def wait_for(self, text: str, chat: int, timeout_s: float = 60.0) -> dict[str, Any]:
         """The newest message in the chat that holds this text."""
         deadline = time.monotonic() + timeout_s
         with self._lock:

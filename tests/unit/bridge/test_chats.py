@@ -85,7 +85,7 @@ class Chat:
 
     def say(self, text: str) -> list[str]:
         self.bridge.on_text(1, text)
-        assert self.bridge.wait_idle(20)
+        assert self.bridge.wait_idle(90)
         return self.paper.texts
 
 

@@ -53,7 +53,7 @@ class Running:
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
-        code = self.process.wait(20)
+        code = self.process.wait(90)
         self._stream.close()
         return code
 
@@ -295,7 +295,7 @@ def test_a_long_answer_is_split_and_a_rate_limit_is_waited_for(shared: Running) 
     api.wait_for("hello", me)
     api.limit_next_send = 1
     shared.say(me, "long")
-    for _ in range(200):
+    for _ in range(1200):
         answers = [text for text in api.texts(me) if text.startswith("word")]
         if sum(map(len, answers)) >= 9_990:
             break
