@@ -43,6 +43,15 @@ class PublicKey:
         return cls(loaded)
 
     @classmethod
+    def from_exact_pem(cls, text: str) -> PublicKey | None:
+        """The key in PEM text that is the key's own spelling; text around it, or another spelling, is no key."""
+        try:
+            key = cls.from_pem(text.encode())
+        except BadInput:
+            return None
+        return key if key.pem == text else None
+
+    @classmethod
     def load(cls, path: Path) -> PublicKey:
         """The key in a `.pub` file."""
         return cls.from_pem(atomic.read_bytes(path, max_bytes=MAX_KEY_FILE), where=str(path))

@@ -1,11 +1,12 @@
 """Are the grades those that the stored evidence gives? Every trial is observed and graded again, then the run.
 
-A run that another version of labaudit sealed may have been graded by other rules: then a difference is told and is no
+A run that a later version of labaudit sealed may have been graded by other rules: then a difference is told and is no
 contradiction, unless the stored grade is the higher one.
 """
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,6 +34,7 @@ from labaudit.verify.run_view import MAX_LINE, RunView
 from labaudit.verify.sources import CannotRead
 from labaudit.verify.verdict import Finding
 
+_VERSION = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})")
 # Files that an observation reads whole; a trial where one is larger is not graded again, and the report says so.
 MAX_OBSERVED = 2 * 1024 * 1024
 _READ_WHOLE = frozenset(
@@ -47,7 +49,7 @@ class _Outcome:
     findings: list[Finding] = field(default_factory=list)
     table: list[Finding] = field(default_factory=list)
     why_not: str = ""
-    older: bool = False
+    other_rules: bool = False
 
 
 def grades_follow_from_the_evidence(view: RunView) -> Iterator[Finding]:
@@ -65,7 +67,7 @@ def grades_claim(view: RunView) -> str:
     outcome = _outcome(view)
     if outcome.findings:
         return "mismatch"
-    return "not_recomputed" if outcome.why_not or outcome.older else "recomputed"
+    return "not_recomputed" if outcome.why_not or outcome.other_rules else "recomputed"
 
 
 def _outcome(view: RunView) -> _Outcome:
@@ -85,17 +87,21 @@ def _recompute(view: RunView) -> _Outcome:
         return _Outcome(why_not=error.what)
     if stored is None or not fast_validator("grades_v1").is_valid(stored) or view.manifest is None:
         return _Outcome(why_not="grades.json or manifest.json cannot be read")
-    same_rules = view.manifest["tool"].get("version") == __version__
-    graded, statuses = 0, {row.trial_id: row.status for row in inclusion.rows}
+    if not view.schedule_is_known:
+        return _Outcome(why_not="schedule.jsonl cannot be read")
+    same_rules = not _is_newer(str(view.manifest["tool"].get("version")))
+    graded, statuses = 0, {row.trial_id: (row.status, row.rule) for row in inclusion.rows}
     for trial_id, record in view.records():
         one = _trial(view, trial_id, record, resolved, outcome, same_rules)
         if one is not None:
             grader.add(*one)
             graded += 1
             status = _status(one[1], resolved)
-            if same_rules and statuses.get(trial_id, status) != status:
-                what = f"trial {trial_id} is {statuses[trial_id]}, by what was observed it is {status}"
+            stored_status = statuses.get(trial_id, status)
+            if stored_status != status and same_rules:
+                what = f"trial {trial_id} is {' by '.join(stored_status)}, by what was observed {' by '.join(status)}"
                 outcome.table.append(Finding("inclusion_mismatch", "inclusion.json", what))
+            outcome.other_rules |= stored_status != status
     if not outcome.why_not and graded != len(view.schedule):
         outcome.why_not = "not every trial could be graded again"
     if outcome.why_not or outcome.findings:
@@ -134,15 +140,30 @@ def _trial(
     return fresh, observed
 
 
-def _status(observed: ObservedTrial, resolved: ResolvedExperiment) -> str:
-    """Lost, excluded (no manifest that counts, or a violation that the design says invalidates), or included."""
+def _is_newer(version: str) -> bool:
+    """Whether a run says that a later labaudit sealed it, whose rules this one cannot know.
+
+    All versions so far grade alike, so naming an older one is no way around this check.
+    """
+    return _numbers(version) > _numbers(__version__)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    match = _VERSION.match(version)
+    return tuple(int(number) for number in match.groups()) if match else ()
+
+
+def _status(observed: ObservedTrial, resolved: ResolvedExperiment) -> tuple[str, str]:
+    """Lost, excluded (no manifest that counts, or a violation that invalidates) or included; and by which rule."""
     if observed.lost:
-        return "lost"
+        return "lost", "L1"
+    if observed.manifest.hard_failure:
+        return "excluded", "X1"
     violations = observed.violations
     violated = not isinstance(violations, NotObserved) and violations.profile_invariant
-    if observed.manifest.hard_failure or (violated and resolved.design.fail_on_profile_invariant_violation):
-        return "excluded"
-    return "included"
+    if violated and resolved.design.fail_on_profile_invariant_violation:
+        return "excluded", "X2"
+    return "included", "I1"
 
 
 def _unobservable(view: RunView, trial_id: str, record: Json) -> str:
@@ -215,7 +236,7 @@ def _compare(fresh: Any, stored: Json, path: str, outcome: _Outcome, same_rules:
         keys = sorted(key for key in fresh.keys() | stored.keys() if fresh.get(key) != stored.get(key))
         outcome.findings.append(Finding("grade_mismatch", path, f"{', '.join(keys)} is not what the evidence gives"))
     else:
-        outcome.older = True
+        outcome.other_rules = True
 
 
 def _rank(grades: Json, name: str, scale: tuple[str, ...]) -> int:

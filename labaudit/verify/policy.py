@@ -39,6 +39,9 @@ SCALES: dict[str, tuple[str, ...]] = {
 }
 LEVELS = {"not_observed": 0, "cli_basic": 1, "cli_events": 2, "otel": 2, "sdk_control": 3, "sdk_full": 4}
 CLAIMS = ("grades", "analysis", "trials_table", "site")
+# A caveat that no grade carries: verify reads it from the logs of attempts.
+MEASURED_AGAIN = "result_measured_again"
+CAVEATS = ("imported_evidence", "provider_side_tools", MEASURED_AGAIN)
 _KEYS = {
     "version", "name", "description", "kinds", "sbom", "minimum_grades", "minimum_level", "recomputed", "signers",
     "refuse_caveats", "max_lost_fraction", "timestamp",
@@ -87,7 +90,8 @@ def parse_policy(data: bytes, *, where: str) -> Policy:
     """The policy in YAML text; an unknown key or value is BadInput, because a typo must not weaken a gate."""
     try:
         value = yaml.load(data, _Loader)  # noqa: S506 - a subclass of SafeLoader
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError, TypeError) as error:
+        # YAML's own types fail in their own ways: a date in month 13, a number of a million digits, a list as a key.
         raise BadInput(f"is no YAML: {error}", where=where) from error
     if not isinstance(value, dict):
         raise BadInput("holds no mapping", where=where)
@@ -95,9 +99,9 @@ def parse_policy(data: bytes, *, where: str) -> Policy:
     if unknown:
         hint = f"known: {', '.join(sorted(_KEYS))}"
         raise BadInput(f"has unknown keys: {', '.join(unknown)}", where=where, hint=hint)
-    if value.get("version") != 1:
+    if type(value.get("version")) is not int or value["version"] != 1:
         raise BadInput("version must be 1", where=where)
-    signers = _mapping(value.get("signers", {}), "signers", where)
+    keys, identities = _signers(value, where)
     return Policy(
         name=str(value.get("name", Path(where).stem)),
         sha256=sha256_hex(data),
@@ -106,9 +110,9 @@ def parse_policy(data: bytes, *, where: str) -> Policy:
         minimum_grades=_grades(_mapping(value.get("minimum_grades", {}), "minimum_grades", where), where),
         minimum_level=_level(value.get("minimum_level"), where),
         recomputed=_chosen(value.get("recomputed", []), "recomputed", CLAIMS, where),
-        signer_keys=_texts(signers.get("keys", []), "signers.keys", where),
-        signer_identities=_identities(signers.get("identities", []), where),
-        refuse_caveats=_texts(value.get("refuse_caveats", []), "refuse_caveats", where),
+        signer_keys=keys,
+        signer_identities=identities,
+        refuse_caveats=_chosen(value.get("refuse_caveats", []), "refuse_caveats", CAVEATS, where),
         max_lost_fraction=_fraction(value.get("max_lost_fraction"), where),
         timestamp_required=_switch(value.get("timestamp", "off"), "timestamp", where),
     )
@@ -129,6 +133,21 @@ def _mapping(value: Any, key: str, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise BadInput(f"{key} must be a mapping", where=where)
     return value
+
+
+def _signers(value: dict[str, Any], where: str) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    """Who may sign; a list that names nobody would read as a gate and be none."""
+    if "signers" not in value:
+        return (), ()
+    signers = _mapping(value["signers"], "signers", where)
+    unknown = sorted(str(key) for key in signers if key not in ("keys", "identities"))
+    if unknown:
+        raise BadInput(f"signers has unknown {unknown[0]!r}", where=where, hint="known: keys, identities")
+    keys = _texts(signers.get("keys", []), "signers.keys", where)
+    identities = _identities(signers.get("identities", []), where)
+    if not keys and not identities:
+        raise BadInput("signers names nobody", where=where, hint="leave signers out to accept whom you trust")
+    return keys, identities
 
 
 def _texts(value: Any, key: str, where: str) -> tuple[str, ...]:
@@ -161,7 +180,7 @@ def _grades(value: dict[str, Any], where: str) -> tuple[tuple[str, str], ...]:
 
 
 def _level(value: Any, where: str) -> str | None:
-    if value is not None and value not in LEVELS:
+    if value is not None and (not isinstance(value, str) or value not in LEVELS):
         raise BadInput(f"minimum_level {value!r} is unknown", where=where, hint=f"known: {', '.join(LEVELS)}")
     return None if value is None else str(value)
 

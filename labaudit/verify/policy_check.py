@@ -7,8 +7,9 @@ from typing import Any
 
 from labaudit.attest.timestamps import proven_time
 from labaudit.records.schema_registry import fast_validator
+from labaudit.verify.checks.judged import results_measured_again
 from labaudit.verify.grades_check import grades_claim
-from labaudit.verify.policy import LEVELS, SCALES, Policy
+from labaudit.verify.policy import LEVELS, MEASURED_AGAIN, SCALES, Policy
 from labaudit.verify.run_view import RunView
 from labaudit.verify.signatures import trusted_signers
 from labaudit.verify.verdict import Finding
@@ -60,6 +61,10 @@ def _grades(view: RunView, policy: Policy) -> Iterator[Finding]:
     if policy.minimum_level is not None and LEVELS[observed] < LEVELS[policy.minimum_level]:
         what = f"the observed level is {observed}, policy {policy.name} asks for {policy.minimum_level}"
         yield Finding("level_too_low", "grades.json", what)
+    if MEASURED_AGAIN in policy.refuse_caveats:
+        for path in results_measured_again(view):
+            what = f"{MEASURED_AGAIN}: this attempt had a result, and another one counts"
+            yield Finding("caveat_refused", path, what)
     for caveat in grades["caveats"]:
         if caveat["id"] in policy.refuse_caveats:
             yield Finding("caveat_refused", "grades.json", f"{caveat['id']}: {caveat['sentence']}")

@@ -15,6 +15,7 @@ import orjson
 from labaudit.attest.bundles import Bundle, parse_bundle
 from labaudit.attest.run_reader import MAX_RECORD, Json, RunFacts, TrialTotals
 from labaudit.attest.statements import PREDICATE_TYPES, SBOM_PATHS
+from labaudit.core.canonical import is_canonical
 from labaudit.core.digest import sha256_hex
 from labaudit.core.merkle import leaf_hash
 from labaudit.core.strict_json import parse_object
@@ -99,12 +100,21 @@ class RunView:
     # Trials.
 
     @cached_property
-    def schedule(self) -> list[Json]:
-        """The rows of schedule.jsonl; empty when it cannot be read (its own check says so)."""
+    def _schedule(self) -> list[Json] | None:
         try:
             return [row for _, row in self.lines("schedule.jsonl")]
         except (CannotRead, BadInput):
-            return []
+            return None
+
+    @property
+    def schedule(self) -> list[Json]:
+        """The rows of schedule.jsonl; empty when it cannot be read (its own check says so)."""
+        return self._schedule or []
+
+    @property
+    def schedule_is_known(self) -> bool:
+        """False when schedule.jsonl cannot be read: then nothing is said about which trials there should be."""
+        return self._schedule is not None
 
     @cached_property
     def trial_ids(self) -> list[str]:
@@ -141,9 +151,21 @@ class RunView:
         except (CannotRead, BadInput):
             return
 
+    def artifact_refs(self, trial_id: str | None) -> set[str] | None:
+        """What a list of artifacts names; None when a line of it is malformed: then nothing can be called unlisted."""
+        try:
+            lines = [line for _, line in self.lines(artifact_list_path(trial_id))]
+        except CannotRead:
+            return set()  # a trial may have no list
+        except BadInput:
+            return None
+        return {line["ref"] for line in lines} if all(is_artifact_line(line) for line in lines) else None
+
     @cached_property
     def leaves(self) -> list[bytes] | None:
         """The leaf hash of every trial record, whatever it holds; None when one cannot be read."""
+        if not self.schedule_is_known:
+            return None
         try:
             return [leaf_hash(self.record_bytes(trial_id)) for trial_id in self.trial_ids]
         except CannotRead:
@@ -151,10 +173,12 @@ class RunView:
 
     @cached_property
     def totals(self) -> TrialTotals | None:
-        """One pass over all records; None when one of them cannot be read."""
+        """One pass over all records and artifact lists; None when one of them cannot be read."""
+        if not self.schedule_is_known:
+            return None
         totals = TrialTotals()
-        for line in self.artifact_lines():
-            totals.add_artifact(line)
+        if not self._count_artifacts(totals, None):
+            return None
         for trial_id in self.trial_ids:
             try:
                 data = self.record_bytes(trial_id)
@@ -164,12 +188,28 @@ class RunView:
             if not fast_validator("trial_record_v1").is_valid(value):
                 return None
             totals.add_record(data, value)
-            for line in self.artifact_lines(trial_id):
-                totals.add_artifact(line)
+            if not self._count_artifacts(totals, trial_id):
+                return None
         return totals
 
+    def _count_artifacts(self, totals: TrialTotals, trial_id: str | None) -> bool:
+        """False when a list is malformed, and what it covers therefore unknown; its own check says so."""
+        try:
+            for _, line in self.lines(artifact_list_path(trial_id)):
+                if not is_artifact_line(line):
+                    return False
+                totals.add_artifact(line)
+        except CannotRead:
+            return True  # a trial may have no list
+        except BadInput:
+            return False
+        return True
+
     def lines(self, path: str) -> Iterator[tuple[int, Json]]:
-        """The objects of a JSONL file with their line numbers; BadInput at the first line that is none."""
+        """The objects of a JSONL file of our own with their line numbers; BadInput at the first line that is none.
+
+        A line that is not canonical is none: a key twice, or other white space, would let two readers see two lines.
+        """
         with self.source.open(path) as stream:
             number = 0
             while raw := stream.readline(MAX_LINE + 1):
@@ -182,6 +222,8 @@ class RunView:
                     raise BadInput(f"is no JSON: {error}", where=f"{path}:{number}") from error
                 if not isinstance(value, dict):
                     raise BadInput("is no JSON object", where=f"{path}:{number}")
+                if orjson.dumps(value, option=orjson.OPT_SORT_KEYS) != raw[:-1] and not is_canonical(raw[:-1]):
+                    raise BadInput("is not canonical JSON", where=f"{path}:{number}")
                 yield number, value
 
     # Attestations.

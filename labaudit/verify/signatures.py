@@ -11,7 +11,7 @@ from labaudit.attest.dsse import PAYLOAD_TYPE
 from labaudit.attest.keys import PublicKey
 from labaudit.core.canonical import is_canonical
 from labaudit.verify.checks.paths import layout_key
-from labaudit.verify.request import Anchors
+from labaudit.verify.request import Request
 from labaudit.verify.run_view import RunView
 from labaudit.verify.verdict import Finding
 
@@ -40,7 +40,7 @@ def signature_of(view: RunView, kind: str, bundle: Bundle) -> Signature:
     known: dict[str, Signature] = view.memo.setdefault("signatures", {})
     if kind not in known:
         path = f"attestations/{kind}.sigstore.json"
-        known[kind] = check_bundle(bundle, path, view.request.anchors, layout_key(view))
+        known[kind] = check_bundle(bundle, path, view.request, layout_key(view))
     return known[kind]
 
 
@@ -61,25 +61,31 @@ def claimed_signers(view: RunView) -> list[str]:
     return sorted({found.claimed for _, found in _signatures(view) if found.claimed is not None})
 
 
-def check_bundle(bundle: Bundle, path: str, anchors: Anchors, own: PublicKey | None) -> Signature:
+def check_bundle(bundle: Bundle, path: str, request: Request, own: PublicKey | None) -> Signature:
     """One bundle against the caller's trust; `own` is the key that the run itself names."""
+    anchors = request.anchors
     if bundle.keyless:
-        return _keyless(bundle, path, anchors)
+        return _keyless(bundle, path, request)
     key = _verifying(bundle, anchors.keys)
     if key is not None:
         return Signature(tuple(_loose_fields(bundle, path, key)), trusted=key.keyid)
     if any(bundle.envelope.keyid == known.keyid or bundle.hint == known.hint for known in anchors.keys):
         return Signature((Finding("signature_invalid", path, "the signature does not verify under the trusted key"),))
     if own is None:
-        return Signature(())
+        # Nobody can be named as its signer; where someone is to be believed, that is not enough.
+        return Signature(_untrusted(path, "by a key that nothing names", request))
     if not own.verifies(bundle.envelope.signature, bundle.envelope.signed_bytes):
         what = "the signature verifies neither under a trusted key nor under the one that the run names"
         return Signature((Finding("signature_invalid", path, what),))
     loose = tuple(_loose_fields(bundle, path, own))
-    if anchors.keys:
-        what = f"is signed by {own.keyid}, which is not among the trusted keys"
-        loose += (Finding("signer_not_trusted", path, what),)
-    return Signature(loose, claimed=own.keyid)
+    return Signature(loose + _untrusted(path, f"by {own.keyid}", request), claimed=own.keyid)
+
+
+def _untrusted(path: str, whose: str, request: Request) -> tuple[Finding, ...]:
+    """Says that a signature is nobody's whom the caller named; when nobody was named, `no_trust_anchor` says it."""
+    if not request.anchors.given or request.integrity_only:
+        return ()
+    return (Finding("signer_not_trusted", path, f"is signed {whose}, which is nobody that you trust"),)
 
 
 def _verifying(bundle: Bundle, keys: tuple[PublicKey, ...]) -> PublicKey | None:
@@ -101,16 +107,15 @@ def _loose_fields(bundle: Bundle, path: str, key: PublicKey) -> Iterator[Finding
             yield Finding("bundle_field_differs", path, "a timestamp in it is not one of this signature")
 
 
-def _keyless(bundle: Bundle, path: str, anchors: Anchors) -> Signature:
+def _keyless(bundle: Bundle, path: str, request: Request) -> Signature:
+    anchors = request.anchors
     if not is_canonical(bundle.raw):
         return Signature((Finding("bundle_field_differs", path, "is not in canonical form"),))
     if bundle.envelope.payload_type != PAYLOAD_TYPE:
         what = f"the payload type is {bundle.envelope.payload_type[:80]!r}"
         return Signature((Finding("payload_type", path, what),))
     if anchors.identity is None or anchors.issuer is None:
-        if anchors.keys:
-            return Signature((Finding("signer_not_trusted", path, "is signed keyless, and no --identity was given"),))
-        return Signature((), claimed="a certificate")
+        return Signature(_untrusted(path, "keyless", request), claimed="a certificate")
     # Sigstore is heavy; it is loaded only when a keyless bundle is really there and someone is to be believed.
     from labaudit.verify.keyless import check_keyless
 

@@ -42,7 +42,7 @@ def verify_proof(data: bytes, request: Request, *, target: str) -> Report:
         report.steps.append(StepResult(1, "the proof is well formed", (finding,)))
         return report
     parameters = _parameters(statement)
-    signature = check_bundle(bundle, _RUN, request.anchors, _own_key(parameters))
+    signature = check_bundle(bundle, _RUN, request, _own_key(parameters))
     checks = (
         ("the proof is well formed", _shape(data, proof, record)),
         ("the record is a leaf of the tree", _inclusion(proof)),
@@ -156,10 +156,7 @@ def _subject(statement: Any) -> str | None:
 
 
 def _own_key(parameters: Json) -> PublicKey | None:
-    try:
-        return PublicKey.from_pem(str(parameters.get("layout_key")).encode())
-    except BadInput:
-        return None
+    return PublicKey.from_exact_pem(str(parameters.get("layout_key")))
 
 
 def _log_key(parameters: Json) -> NoteVerifier | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
+from labaudit.verify.checks.judged import results_measured_again
 from labaudit.verify.grades_check import grades_claim
 from labaudit.verify.policy import SCALES
 from labaudit.verify.request import Request
@@ -74,6 +75,10 @@ def _conclude(report: Report, view: RunView) -> None:
         text = {"recomputed": report.established, "mismatch": None}.get(value, report.not_established)
         if text is not None:
             text.append(f"{name}: {value}")
+    again = results_measured_again(view)
+    if again:
+        places = ", ".join(again[:3]) + (" and more" if len(again) > 3 else "")
+        report.not_established.append(f"that the first result counts: {len(again)} judged attempts do not ({places})")
     report.not_established.append("that the evidence is honest: a signature says who and unchanged")
 
 

@@ -38,7 +38,7 @@ def verify_session(source: Source, request: Request, *, target: str) -> Report:
     report = Report(target, "session", run_id=view.run_id)
     report.policy = {"name": request.policy.name, "sha256": request.policy.sha256}
     bundle = _bundle(view)
-    signature = check_bundle(bundle, BUNDLE, request.anchors, None) if isinstance(bundle, Bundle) else None
+    signature = check_bundle(bundle, BUNDLE, request, None) if isinstance(bundle, Bundle) else None
     checks = (
         ("the manifest is well formed", manifest_is_well_formed(view)),
         ("every path is a plain file that the manifest lists", _paths(view)),
@@ -151,9 +151,7 @@ def _trust(request: Request, signature: Signature) -> Iterator[Finding]:
         return
     if not request.anchors.given:
         yield Finding("no_trust_anchor", BUNDLE, "no key and no identity was given to compare the signer with")
-    elif signature.trusted is None and not signature.findings:
-        yield Finding("signer_not_trusted", BUNDLE, "no key that you trust signed this session")
-    elif request.policy.names_signers and signature.trusted not in request.policy.allowed_signers:
+    elif signature.trusted and request.policy.names_signers and signature.trusted not in request.policy.allowed_signers:
         yield Finding("signer_not_allowed", BUNDLE, f"policy {request.policy.name} does not name the signer")
 
 

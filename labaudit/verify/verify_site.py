@@ -145,7 +145,7 @@ def _signature(bundle: Bundle | Finding | None, request: Request) -> tuple[Signa
         statement: Json = parse_bounded(bundle.envelope.payload, where=SITE_BUNDLE)
     except BadInput:
         statement = {}
-    return check_bundle(bundle, SITE_BUNDLE, request.anchors, None), statement
+    return check_bundle(bundle, SITE_BUNDLE, request, None), statement
 
 
 def _signed(
@@ -164,8 +164,6 @@ def _signed(
     yield from signature.findings
     if not request.anchors.given and not request.integrity_only:
         yield Finding("no_trust_anchor", SITE_BUNDLE, "no key and no identity was given to compare the signer with")
-    elif signature.trusted is None and not signature.findings and not request.integrity_only:
-        yield Finding("signer_not_trusted", SITE_BUNDLE, "no key that you trust signed this site")
     if statement.get("_type") != STATEMENT_TYPE:
         yield Finding("statement_malformed", SITE_BUNDLE, f"is no {STATEMENT_TYPE}")
     if statement.get("predicateType") != SITE_PREDICATE:

@@ -33,14 +33,14 @@ def artifact_lists_are_well_formed(view: RunView) -> Iterator[Finding]:
 
 
 def artifacts_are_what_their_names_say(view: RunView) -> Iterator[Finding]:
-    """Objects by their name, sizes and sidecars by the first trial that lists them."""
-    done: set[bytes] = set()
+    """Objects by their name, sizes and sidecars by every list that names them."""
+    done: dict[bytes, int] = {}  # what was found right; a fingerprint, because a run may list a million objects
     for trial_id in (None, *view.trial_ids):
         for line in view.artifact_lines(trial_id):
             name = line["ref"][18:]
-            key = bytes.fromhex(name)
-            if key not in done:
-                done.add(key)
+            key, listed = bytes.fromhex(name), hash((line["size"], line["meta_sha256"]))
+            if done.get(key) != listed:
+                done[key] = listed
                 yield from _object(view, name, line["size"])
                 yield from _sidecar(view, name, line["meta_sha256"], artifact_list_path(trial_id))
     for path, entry in view.listed.items():

@@ -16,6 +16,8 @@ from labaudit.core.digest import hex_of_reference
 from labaudit.core.merkle import TreeHasher
 from labaudit.errors import BadInput
 from labaudit.store.event_log import SCHEMA_VERSION, SEALED
+from labaudit.verify.checks.judged import JUDGED, judged_result_is_the_recorded_one
+from labaudit.verify.checks.trials import ATTEMPT_HEAD
 from labaudit.verify.run_view import MAX_LINE, RunView
 from labaudit.verify.sources import CannotRead
 from labaudit.verify.verdict import Finding
@@ -26,25 +28,29 @@ _REQUIRED = frozenset(
 )
 _ALLOWED = _REQUIRED | {"payload_ref", "step_index"}
 _SOURCES = frozenset({"framework_events", "hooks", "traces", "sdk", "network_proxy", "imported"})
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
-_ATTEMPT_HEAD = re.compile(r"attempts/([1-9][0-9]*)/events\.head")
+_MODES = frozenset({"store", "hash", "drop"})
+_TIME = re.compile(
+    r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)(\.\d+)?"
+    r"(Z|[+-]([01]\d|2[0-3]):[0-5]\d)",
+    re.ASCII,
+)
 
 
 def event_logs_hold(view: RunView) -> Iterator[Finding]:
     """Every sealed log of every trial, also those of lost attempts."""
     for trial_id, record in view.records():
         folder = f"trials/{trial_id}"
-        payloads = {line["ref"] for line in view.artifact_lines(trial_id)}
+        payloads = view.artifact_refs(trial_id)
         if record["events"] is not None:
             yield from _log(view, folder, record, record["attempt"], payloads)
-        attempts = [match for entry in record["files"] if (match := _ATTEMPT_HEAD.fullmatch(entry["path"]))]
-        if attempts:
-            payloads |= {line["ref"] for line in view.artifact_lines()}
+        attempts = [match for entry in record["files"] if (match := ATTEMPT_HEAD.fullmatch(entry["path"]))]
+        of_the_run = view.artifact_refs(None) if attempts else None
+        both = None if payloads is None or of_the_run is None else payloads | of_the_run
         for match in attempts:
-            yield from _log(view, f"{folder}/attempts/{match[1]}", record, int(match[1]), payloads)
+            yield from _log(view, f"{folder}/attempts/{match[1]}", record, int(match[1]), both)
 
 
-def _log(view: RunView, folder: str, record: Json, attempt: int, payloads: set[str]) -> Iterator[Finding]:
+def _log(view: RunView, folder: str, record: Json, attempt: int, payloads: set[str] | None) -> Iterator[Finding]:
     path = f"{folder}/events.jsonl"
     reader = LogReader(path, record["ids"], attempt, record["resolved_digest"], payloads)
     try:
@@ -61,6 +67,7 @@ def _log(view: RunView, folder: str, record: Json, attempt: int, payloads: set[s
         if reader.totals() != recorded:
             where = f"{folder}/trial_record.json"
             yield Finding("events_head_mismatch", where, "its event totals are not those of the log")
+        yield from judged_result_is_the_recorded_one(view, folder, record, reader.judged)
     yield from _head(view, folder, record, attempt, reader)
 
 
@@ -85,14 +92,19 @@ def _head(view: RunView, folder: str, record: Json, attempt: int, reader: LogRea
 
 
 class LogReader:
-    """Reads one log line by line and keeps its running totals; stops at the first line that is wrong."""
+    """Reads one log line by line and keeps its running totals; stops at the first line that is wrong.
 
-    def __init__(self, path: str, ids: Json, attempt: int, resolved_digest: str, payloads: set[str]) -> None:
+    `payloads` are the artifacts that its events may name, None when that cannot be known.
+    """
+
+    def __init__(self, path: str, ids: Json, attempt: int, resolved_digest: str, payloads: set[str] | None) -> None:
         self._path = path
         self._ids = ids
         self._ids_bytes = b'"ids":' + canonical_bytes(ids) + b","
         self._attempt = attempt
         self._payloads = payloads
+        self.judged: list[str] = []
+        """The payloads of `trial.judged`, as far as they were stored unredacted."""
         self._genesis = hashchain.genesis(ids["run_id"], ids["trial_id"], attempt, resolved_digest)
         self._tree = TreeHasher()
         self._head = self._genesis
@@ -121,6 +133,8 @@ class LogReader:
                 if event["seq"] != count or last == SEALED or self._odd(event, line):
                     return self._explain(event, line, count, last)
                 last = event["event_type"]
+                if last == JUDGED and "payload_ref" in event and not event["redaction"]["applied"]:
+                    self.judged.append(event["payload_ref"])
                 head = own
                 count += 1
                 self._size += len(raw)
@@ -140,9 +154,12 @@ class LogReader:
             or event["ids"] != self._ids
             or event["attempt"] != self._attempt
             or not _REQUIRED <= event.keys() <= _ALLOWED
-            or (payload is not None and payload not in self._payloads)
+            or ("payload_ref" in event and not self._is_listed(payload))
             or _bad_values(event)
         )
+
+    def _is_listed(self, payload: Any) -> bool:
+        return isinstance(payload, str) if self._payloads is None else payload in self._payloads
 
     def _explain(self, event: Json, line: bytes, count: int, last: str) -> Finding:
         if last == SEALED:
@@ -152,7 +169,7 @@ class LogReader:
         if event["ids"] != self._ids or event["attempt"] != self._attempt or self._ids_bytes not in line:
             return self._at("event_identity", count, "the event names another trial or attempt")
         payload = event.get("payload_ref")
-        if isinstance(payload, str) and payload not in self._payloads:
+        if isinstance(payload, str) and not self._is_listed(payload):
             return self._at("payload_unlisted", count, f"{_short(payload)} stands in no line of artifacts.jsonl")
         return self._at("event_malformed", count, "the event does not have the shape of event_envelope_v1")
 
@@ -186,6 +203,7 @@ def _bad_values(event: Json) -> bool:
         or event["source"] not in _SOURCES
         or type(redaction) is not dict
         or type(redaction.get("applied")) is not bool
+        or (len(redaction) > 1 and (len(redaction) > 2 or redaction.get("mode") not in _MODES))
         or _TIME.fullmatch(event["ts"]) is None
         or len(event["hashchain"]) != 2
     )

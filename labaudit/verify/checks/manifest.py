@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from labaudit.core.canonical import is_canonical
+from labaudit.core.canonical import canonical_bytes, is_canonical
+from labaudit.errors import BadInput
 from labaudit.records.schema_registry import fast_validator, validate
 from labaudit.verify.checks.paths import is_safe_path
-from labaudit.verify.run_view import RunView
+from labaudit.verify.run_view import MAX_DOCUMENT, RunView
 from labaudit.verify.sources import CannotRead
 from labaudit.verify.verdict import Finding
 
@@ -99,20 +100,26 @@ def digest_finding(view: RunView, path: str, sha256: str, size: int) -> Finding 
 
 def documents_have_their_shape(view: RunView) -> Iterator[Finding]:
     """The documents that claims rest on parse, are canonical and keep to their schema."""
-    for path, schema in SHAPES.items():
-        if path not in view.listed:
+    for path in view.listed:
+        if path not in SHAPES and not (path.startswith("analysis/") and path.endswith(".json")):
             continue
-        problem = view.document_problem(path)
+        problem, value = view.document_problem(path), view.document(path)
         if problem is not None:
             if problem.code == "document_malformed":
                 yield problem
             continue
-        value = view.document(path)
-        if not fast_validator(schema).is_valid(value):
+        schema = SHAPES.get(path)
+        if schema is not None and not fast_validator(schema).is_valid(value):
             first = validate(schema, value)[0]
             yield Finding("document_malformed", path, f"{first.path}: {first.message}")
-    for path in REQUIRED:
-        if path.endswith(".json") and path in view.listed and path not in SHAPES:
-            problem = view.document_problem(path)
-            if problem is not None and problem.code == "document_malformed":
-                yield problem
+        elif not _is_canonical_file(view, path):
+            yield Finding("document_malformed", path, "is not in canonical form")
+
+
+def _is_canonical_file(view: RunView, path: str) -> bool:
+    try:
+        return canonical_bytes(view.document(path)) == view.source.read(path, MAX_DOCUMENT)
+    except BadInput:
+        return False
+    except CannotRead:
+        return True  # it could be read just now; the step that hashes files names it

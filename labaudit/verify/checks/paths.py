@@ -9,7 +9,6 @@ from labaudit.attest.derived_files import SUMS_NAME, TRUSTED_ROOT_NAME
 from labaudit.attest.keys import PublicKey
 from labaudit.attest.layout import LAYOUT_NAME, STEPS, link_name
 from labaudit.attest.statements import PREDICATE_TYPES
-from labaudit.errors import BadInput
 from labaudit.verify.run_view import RunView
 from labaudit.verify.sources import CannotRead, Entry, Source
 from labaudit.verify.verdict import Finding
@@ -57,6 +56,9 @@ def every_path_is_accounted_for(view: RunView) -> Iterator[Finding]:
 
 
 def _trials(view: RunView) -> Iterator[Finding]:
+    if not view.schedule_is_known:
+        yield from _kinds_only(view, "trials")
+        return
     known = set(view.trial_ids)
     for entry in _entries(view, "trials"):
         path = f"trials/{entry.name}"
@@ -103,6 +105,9 @@ def _is_covered(name: str, whole: str, suffix: str, artifacts: set[bytes]) -> bo
 def _attestations(view: RunView) -> Iterator[Finding]:
     expected = {f"attestations/{name}" for name in expected_names(view)}
     yield from _folder(view, "attestations", expected, apart={"proofs"})
+    if not view.schedule_is_known:
+        yield from _kinds_only(view, "attestations/proofs")
+        return
     proofs = {f"attestations/proofs/{trial_id}.tlog-proof" for trial_id in view.trial_ids}
     yield from _folder(view, "attestations/proofs", proofs)
 
@@ -122,12 +127,8 @@ def expected_names(view: RunView) -> set[str]:
 
 def layout_key(view: RunView) -> PublicKey | None:
     """The layout's key as the run statement gives it."""
-    if view.run_parameters is None:
-        return None
-    try:
-        return PublicKey.from_pem(str(view.run_parameters["layout_key"]).encode())
-    except BadInput:
-        return None
+    parameters = view.run_parameters
+    return None if parameters is None else PublicKey.from_exact_pem(str(parameters["layout_key"]))
 
 
 def _folder(view: RunView, folder: str, expected: set[str], *, apart: Set[str] = frozenset()) -> Iterator[Finding]:

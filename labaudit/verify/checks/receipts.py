@@ -125,4 +125,6 @@ def _findings(
 def _is_earlier(name: str, attempt: int) -> bool:
     """Whether a file is of an attempt that was lost before this one; its log is the coordinator's."""
     parts = name.split("/")
-    return len(parts) > 2 and parts[0] == "attempts" and parts[1] in {str(number) for number in range(1, attempt)}
+    if len(parts) < 3 or parts[0] != "attempts" or not parts[1].isdecimal() or len(parts[1]) > 9:
+        return False
+    return parts[1] == str(int(parts[1])) and 1 <= int(parts[1]) < attempt

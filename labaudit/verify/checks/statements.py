@@ -19,6 +19,7 @@ from labaudit.core.canonical import canonical_bytes
 from labaudit.core.strict_json import parse_object
 from labaudit.errors import BadInput
 from labaudit.verify.bounded_json import parse_bounded
+from labaudit.verify.checks.paths import layout_key
 from labaudit.verify.checks.tree import log_key
 from labaudit.verify.run_view import MAX_LINE, RunView
 from labaudit.verify.sources import CannotRead
@@ -62,6 +63,7 @@ def _subject(manifest_sha256: str) -> list[Json]:
 
 def statements_follow_from_the_evidence(view: RunView) -> Iterator[Finding]:
     """Every payload is, byte for byte, what the builders give for this run."""
+    yield from _keys_of_the_run(view)
     facts, parameters = view.facts, view.run_parameters
     if facts is None or parameters is None:
         return
@@ -73,9 +75,24 @@ def statements_follow_from_the_evidence(view: RunView) -> Iterator[Finding]:
         if found.envelope.payload != build_statement(kind, facts, signing):
             path = f"attestations/{kind}.sigstore.json"
             yield Finding("statement_mismatch", path, "its claim is not what the evidence of this run gives")
-    key = log_key(view)
-    if key is None or key.name != RUN_ORIGIN + str(view.run_id):
-        yield Finding("statement_mismatch", "attestations/run.sigstore.json", "its log key is none, or another run's")
+
+
+def _keys_of_the_run(view: RunView) -> Iterator[Finding]:
+    """The run statement names the log's key and the layout's: without them nothing would check checkpoint and links."""
+    bundle, path = view.bundle("run"), "attestations/run.sigstore.json"
+    if isinstance(bundle, Finding) or view.statement("run") is None:
+        return  # said where bundles and statements are read
+    if view.run_parameters is None:
+        yield Finding("statement_mismatch", path, "names no log key, layout key and list of statements")
+        return
+    log, layout = log_key(view), layout_key(view)
+    if log is None or (view.manifest is not None and log.name != RUN_ORIGIN + str(view.run_id)):
+        yield Finding("statement_mismatch", path, "its log key is none, or another run's")
+    if layout is None:
+        yield Finding("statement_mismatch", path, "its layout key is no P-256 key in PEM")
+    elif not bundle.keyless and not layout.verifies(bundle.envelope.signature, bundle.envelope.signed_bytes):
+        # One key signs envelopes, layout and links; a second one would be vouched for by nobody but itself.
+        yield Finding("statement_mismatch", path, "its layout key is not the key that signed it")
 
 
 def summary_follows_from_the_evidence(view: RunView) -> Iterator[Finding]:

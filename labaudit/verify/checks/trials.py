@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,6 +24,7 @@ from labaudit.verify.verdict import Finding
 # Written by the runner, so their ids are ours to keep right; a harness may write anything into its own files.
 MAX_OWN = 4 * 1024 * 1024
 _WITH_IDS = ("trial_input.json", "metrics.json", "state_inventory.json", "grades.json")
+ATTEMPT_HEAD = re.compile(r"attempts/([1-9][0-9]{0,8})/events\.head")
 _ROW_KEYS = ("index", "trial_id", "variant_id", "task_id", "repl_idx")
 
 
@@ -43,11 +45,31 @@ def schedule_is_well_formed(view: RunView) -> Iterator[Finding]:
             elif digest is not None and row["trial_id"] != expected:
                 yield Finding("schedule_mismatch", where, f"the trial's names give the id {expected}")
             seen.add(row["trial_id"])
+        yield from _whole_plan(view)
     except BadInput as error:
         yield Finding("document_malformed", error.where or path, error.what)
     except CannotRead as error:
         if view.manifest is not None and path not in view.listed:
             yield error.finding
+
+
+def _whole_plan(view: RunView) -> Iterator[Finding]:
+    """The plan says how many trials there are, and of what; a signer cannot leave out the one that does not suit."""
+    plan, path = view.document("resolved_experiment.json"), "schedule.jsonl"
+    if plan is None or not fast_validator("resolved_experiment_v0_3").is_valid(plan):
+        return
+    rows, planned = view.schedule, plan["schedule"]["trials"]
+    if len(rows) != planned:
+        yield Finding("schedule_mismatch", path, f"has {len(rows)} trials, {planned} were planned")
+    variants, replications = {variant["id"] for variant in plan["variants"]}, plan["design"]["replications"]
+    for number, row in enumerate(rows, start=1):
+        index = row.get("repl_idx")
+        if str(row.get("variant_id")) not in variants or not isinstance(index, int) or not 0 <= index < replications:
+            yield Finding("schedule_mismatch", f"{path}:{number}", "is of a variant or replicate that was not planned")
+    tasks = len({str(row.get("task_id")) for row in rows})
+    if tasks > plan["dataset"]["count"]:
+        what = f"has trials of {tasks} tasks, the plan has {plan['dataset']['count']}"
+        yield Finding("schedule_mismatch", path, what)
 
 
 def _row_types(row: Json) -> bool:
@@ -93,6 +115,7 @@ def _record_findings(view: RunView, path: str, row: Json, record: Json, resolved
     if record["events"] is None and record["status"] == "completed" and record["evidence_origin"] != "imported":
         yield Finding("record_mismatch", path, "a completed trial has an event log")
     yield from _files_findings(path, record)
+    yield from _attempts(path, record)
     if resolved is not None and fast_validator("resolved_experiment_v0_3").is_valid(resolved):
         runtime = resolved["runtime"]
         if record["image_digest"] != runtime["image"]["id"]:
@@ -100,6 +123,24 @@ def _record_findings(view: RunView, path: str, row: Json, record: Json, resolved
         harness = {key: runtime["harness"].get(key) for key in ("source_digest", "exec_digest")}
         if record["harness"] != harness:
             yield Finding("record_mismatch", path, "names another harness than the plan")
+
+
+def _attempts(path: str, record: Json) -> Iterator[Finding]:
+    """Attempts are counted, and each that was lost before the one that counts left its sealed log."""
+    if record["evidence_origin"] == "imported":
+        return
+    if record["attempts"] != record["attempt"]:
+        what = f"{record['attempts']} attempts were made, and number {record['attempt']} counts"
+        yield Finding("record_mismatch", path, what)
+    names = {entry["path"] for entry in record["files"]}
+    kept = {match[1] for name in names if (match := ATTEMPT_HEAD.fullmatch(name))}
+    earlier = record["attempt"] - 1
+    # As many steps as there are files, whatever number a record claims.
+    gone = next((number for number in range(1, min(earlier, len(kept) + 1) + 1) if str(number) not in kept), None)
+    if gone is not None:
+        yield Finding("record_mismatch", path, f"nothing is kept of attempt {gone}, which was lost before this one")
+    elif len(kept) > earlier:
+        yield Finding("record_mismatch", path, "keeps logs of attempts that it does not count")
 
 
 def _files_findings(path: str, record: Json) -> Iterator[Finding]:

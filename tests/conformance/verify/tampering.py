@@ -36,6 +36,7 @@ from labaudit.core.canonical import canonical_bytes
 from labaudit.core.clock import FixedClock
 from labaudit.core.merkle import ProofTree
 from labaudit.store.run_folder import RunFolder
+from tests.conformance.verify import rewriting
 from tests.worker_run import sign_receipt_anew
 
 
@@ -353,7 +354,7 @@ STEPS: dict[str, Callable[..., None]] = {
         move_trials_out, event_lines, rechain, append_event, refresh, reseal, reseal_signatures, reseal_by_stranger,
         reseal_copies, resign, bundle_json, layout_with_inspection, checkpoint, receipt_by_stranger,
     )
-}  # fmt: skip
+} | rewriting.STEPS  # fmt: skip
 
 
 def spoil(run: Spoiled, steps: list[dict[str, dict[str, Any]] | str]) -> None:
