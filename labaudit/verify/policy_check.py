@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from labaudit.attest.timestamps import proven_time
 from labaudit.records.schema_registry import fast_validator
 from labaudit.verify.checks.judged import results_measured_again
 from labaudit.verify.grades_check import grades_claim
 from labaudit.verify.policy import LEVELS, MEASURED_AGAIN, SCALES, Policy
+from labaudit.verify.policy_elsewhere import timestamp_findings
 from labaudit.verify.run_view import RunView
 from labaudit.verify.signatures import trusted_signers
 from labaudit.verify.verdict import Finding
@@ -23,7 +23,7 @@ def policy_is_met(view: RunView) -> Iterator[Finding]:
     yield from _grades(view, policy)
     yield from _recomputed(view, policy)
     yield from _lost(view, policy)
-    yield from _timestamps(view, policy)
+    yield from _timestamps(view)
 
 
 def _kinds(view: RunView, policy: Policy) -> Iterator[Finding]:
@@ -90,16 +90,8 @@ def _lost(view: RunView, policy: Policy) -> Iterator[Finding]:
         yield Finding("trials_lost", "inclusion.json", what)
 
 
-def _timestamps(view: RunView, policy: Policy) -> Iterator[Finding]:
-    """An own-key bundle needs a token that an authority of --trusted-root gave; a keyless one has its own times."""
-    if not policy.timestamp_required:
-        return
-    root = view.request.anchors.trusted_root
+def _timestamps(view: RunView) -> Iterator[Finding]:
     for kind in view.kinds:
-        bundle, path = view.bundle(kind), f"attestations/{kind}.sigstore.json"
-        if isinstance(bundle, Finding) or bundle.keyless:
-            continue
-        if not bundle.timestamps:
-            yield Finding("timestamp_absent", path, f"policy {policy.name} demands a timestamp")
-        elif root is None or not any(proven_time(item, bundle.envelope.signature, root) for item in bundle.timestamps):
-            yield Finding("timestamp_unproven", path, "no authority of the trusted root gave this timestamp")
+        bundle = view.bundle(kind)
+        if not isinstance(bundle, Finding):
+            yield from timestamp_findings(view.request, f"attestations/{kind}.sigstore.json", bundle)

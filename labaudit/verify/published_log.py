@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from labaudit.attest.checkpoint import MAX_CHECKPOINT, Checkpoint, parse_checkpoint
 from labaudit.attest.log_key import NoteVerifier
@@ -17,15 +17,27 @@ PREFIX = "log/"
 _HEAD = "log/checkpoint"
 _ENTRIES = "log/tile/entries"
 _MAX_TILE = WIDTH * (MAX_ENTRY + 2)
+_MAX_DIGITS = 12
+# A quarter of a million checkpoints; more would be read into memory before anyone can tell what they are.
+MAX_LOG = 48 * 1024 * 1024
 
 
-def log_holds(source: Source, key_text: str | None, seen: bytes | None) -> Iterator[Finding]:
-    """Head, tiles and entries agree; the old head, if one was kept, leads to this one."""
+def log_holds(
+    source: Source, key_text: str | None, seen: bytes | None, *, signed: bool, published: Sequence[str]
+) -> Iterator[Finding]:
+    """Head, tiles and entries agree, the checkpoints that the site publishes stand in it, and so does an old head.
+
+    `published` are the paths of those checkpoints; the site's statement (`signed`: there is one) names the log's key.
+    """
     files = _files(source, "log")
     if not files:
         if seen is not None:
             yield Finding("seen_rollback", _HEAD, "you saw a publication log, and there is none now")
+        elif key_text is not None:
+            yield Finding("checkpoint_missing", _HEAD, "the site's statement names a log, and there is none")
         return
+    if signed and key_text is None:
+        yield Finding("extra_file", _HEAD, "the site's statement names no publication log")
     try:
         head = parse_checkpoint(source.read(_HEAD, MAX_CHECKPOINT), where=_HEAD)
         entries = _entries(source, files)
@@ -38,6 +50,7 @@ def log_holds(source: Source, key_text: str | None, seen: bytes | None) -> Itera
     hashes = [leaf_hash(entry) for entry in entries]
     yield from _own_head(head, hashes, key_text)
     yield from _tiles(source, files, entries)
+    yield from _published(source, published, entries)
     if seen is not None:
         yield from _against(seen, head, hashes, _key(key_text))
 
@@ -65,6 +78,16 @@ def _tiles(source: Source, files: list[str], entries: list[bytes]) -> Iterator[F
     for path in files:
         if path != _HEAD and path not in expected:
             yield Finding("extra_file", path, "no tile of this log has this name")
+
+
+def _published(source: Source, paths: Sequence[str], entries: list[bytes]) -> Iterator[Finding]:
+    known = set(entries)
+    for path in paths:
+        try:
+            if source.read(path, MAX_CHECKPOINT) not in known:
+                yield Finding("log_mismatch", path, "this checkpoint is published, and does not stand in the log")
+        except CannotRead:
+            continue  # the step that hashes files names it
 
 
 def _against(seen: bytes, head: Checkpoint, hashes: list[bytes], key: NoteVerifier | None) -> Iterator[Finding]:
@@ -107,17 +130,25 @@ def _files(source: Source, folder: str) -> list[str]:
 
 def _entries(source: Source, files: list[str]) -> list[bytes]:
     """All entries, tile after tile; which tile comes when follows from its name's digits."""
-    tiles: dict[int, str] = {}
+    tiles: dict[int, tuple[int, str]] = {}
     for path in files:
         if path.startswith(f"{_ENTRIES}/"):
-            digits = path.removeprefix(f"{_ENTRIES}/").split(".p/")[0].replace("/", "").replace("x", "")
-            if not digits.isdigit():
-                raise BadInput("is no entry tile", where=path)
-            number = int(digits)
-            if number in tiles:
-                raise BadInput("two tiles stand for the same entries", where=path)
-            tiles[number] = path
+            name, _, width = path.removeprefix(f"{_ENTRIES}/").partition(".p/")
+            digits = name.replace("/", "").replace("x", "")
+            if not _is_number(digits) or (width and not _is_number(width)):
+                continue  # no tile; the comparison with the tiles of this log calls it extra
+            number, wide = int(digits), int(width or WIDTH)
+            tiles[number] = max(tiles.get(number, (0, "")), (wide, path))
     entries: list[bytes] = []
-    for _, path in sorted(tiles.items()):
-        entries += parse_entries(source.read(path, _MAX_TILE), where=path)
+    total = 0
+    for _, (_, path) in sorted(tiles.items()):
+        data = source.read(path, _MAX_TILE)
+        total += len(data)
+        if total > MAX_LOG:
+            raise BadInput(f"the log's entries are more than {MAX_LOG} bytes", where=path)
+        entries += parse_entries(data, where=path)
     return entries
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS

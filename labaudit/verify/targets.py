@@ -16,6 +16,7 @@ from labaudit.verify.verdict import Finding, Report, StepResult
 from labaudit.verify.verify_run import verify_run
 
 _ZIP = b"PK"
+_RUN = {"manifest.json", "resolved_experiment.json", "schedule.jsonl"}
 
 
 def locate(name: str, lab: LabFolder) -> Path:
@@ -48,6 +49,9 @@ def _verify_folder(path: Path, request: Request) -> Report:
         names = {entry.name for entry in FolderSource(path).entries("")}
     except CannotRead as error:
         return _unreadable(path, error.finding.message)
+    if names >= _RUN:
+        # Whatever else lies there: a stray file must not turn a run into another kind of target.
+        return verify_run(FolderSource(path), request, target=str(path))
     if "site.sigstore.json" in names or {"index.json", "index.html"} <= names:
         from labaudit.verify.verify_site import verify_site
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -29,6 +31,17 @@ class Finding(NamedTuple):
             "verdict": reason.weight,
             "next": reason.next_step,
         }
+
+
+def bounded(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The first findings of each weight: however many light ones come first, they never crowd out a heavy one."""
+    kept, counts = [], Counter[str]()
+    for finding in findings:
+        weight = REASONS[finding.code].weight
+        counts[weight] += 1
+        if counts[weight] <= MAX_FINDINGS_PER_STEP:
+            kept.append(finding)
+    return tuple(kept)
 
 
 class StepResult(NamedTuple):

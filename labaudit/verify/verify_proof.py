@@ -19,6 +19,7 @@ from labaudit.core.strict_json import parse_object
 from labaudit.errors import BadInput
 from labaudit.records.schema_registry import fast_validator
 from labaudit.verify.bounded_json import parse_bounded
+from labaudit.verify.policy_elsewhere import demand
 from labaudit.verify.request import Request
 from labaudit.verify.seen import compare_heads, parse_seen
 from labaudit.verify.signatures import Signature, check_bundle
@@ -53,6 +54,7 @@ def verify_proof(data: bytes, request: Request, *, target: str) -> Report:
     for number, (name, findings) in enumerate(checks, start=1):
         report.steps.append(StepResult(number, name, tuple(findings)))
     _conclude(report, record, statement, signature)
+    demand(report, request, {_RUN: bundle}, done=set())
     return report
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 
 from labaudit.verify.checks.judged import results_measured_again
 from labaudit.verify.grades_check import grades_claim
@@ -13,7 +12,7 @@ from labaudit.verify.run_steps import ANALYSIS, INTEGRITY, POLICY, RUN_STEPS, SI
 from labaudit.verify.run_view import RunView
 from labaudit.verify.signatures import claimed_signers, trusted_signers
 from labaudit.verify.sources import Source
-from labaudit.verify.verdict import MAX_FINDINGS_PER_STEP, Finding, Report, StepResult
+from labaudit.verify.verdict import Finding, Report, StepResult, bounded
 
 
 def verify_run(
@@ -23,7 +22,7 @@ def verify_run(
     view = RunView(source, request)
     results = [_run(step, view) for step in steps]
     # Opening a file shows its mode, so what is odd about files is known when all steps are done.
-    odd = StepResult(0, "no file has an execute bit or a name that cannot be written", tuple(source.odd.values()))
+    odd = StepResult(0, "no file has an execute bit or a name that cannot be written", bounded(source.odd.values()))
     report = Report(target, kind, sorted([odd, *results]), run_id=view.run_id)
     report.policy = {"name": request.policy.name, "sha256": request.policy.sha256}
     if view.manifest_sha256 is not None:
@@ -38,8 +37,7 @@ def _run(step: Step, view: RunView) -> StepResult:
     reason = step.skip(view)
     if reason:
         return StepResult(step.number, step.name, (), reason)
-    found = tuple(islice(step.check(view), MAX_FINDINGS_PER_STEP))
-    return StepResult(step.number, step.name, found)
+    return StepResult(step.number, step.name, bounded(step.check(view)))
 
 
 def _claims(view: RunView, report: Report) -> dict[str, str]:

@@ -22,11 +22,12 @@ from labaudit.verify.bounded_json import parse_bounded
 from labaudit.verify.checks.events import LogReader
 from labaudit.verify.checks.manifest import listed_digests, manifest_is_well_formed
 from labaudit.verify.checks.paths import plain_files
+from labaudit.verify.policy_elsewhere import demand
 from labaudit.verify.request import Request
 from labaudit.verify.run_view import MAX_BUNDLE, MAX_LINE, RunView
 from labaudit.verify.signatures import Signature, check_bundle
 from labaudit.verify.sources import CannotRead, Source
-from labaudit.verify.verdict import Finding, Report, StepResult
+from labaudit.verify.verdict import Finding, Report, StepResult, bounded
 
 BUNDLE = "attestations/session.sigstore.json"
 _REQUIRED = ("session.json", "events.jsonl", "events.head")
@@ -49,12 +50,13 @@ def verify_session(source: Source, request: Request, *, target: str) -> Report:
         ("the session is signed by someone trusted", _signed(view, bundle, signature)),
     )
     for number, (name, findings) in enumerate(checks, start=1):
-        report.steps.append(StepResult(number, name, tuple(findings)))
-    odd = tuple(source.odd.values())
+        report.steps.append(StepResult(number, name, bounded(findings)))
+    odd = bounded(source.odd.values())
     report.steps.insert(0, StepResult(0, "no file has an execute bit or a name that cannot be written", odd))
     if view.manifest_sha256 is not None:
         report.subject_digest = f"sha256:{view.manifest_sha256}"
     _conclude(report, signature)
+    demand(report, request, {BUNDLE: bundle}, done=set())
     return report
 
 

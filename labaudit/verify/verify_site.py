@@ -6,10 +6,12 @@ unchanged since signing, not to follow from the run.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from labaudit.attest.bundles import MAX_BUNDLE, Bundle, parse_bundle
+from labaudit.attest.derived_files import sum_line
 from labaudit.attest.run_reader import Json
 from labaudit.attest.site_statement import SITE_BUNDLE, SUBJECT
 from labaudit.attest.statements import SITE_PREDICATE, STATEMENT_TYPE
@@ -17,14 +19,16 @@ from labaudit.core.digest import sha256_hex
 from labaudit.errors import BadInput
 from labaudit.verify.bounded_json import parse_bounded
 from labaudit.verify.checks.paths import is_safe_path, plain_files
+from labaudit.verify.policy_elsewhere import demand
 from labaudit.verify.published_log import PREFIX, log_holds
 from labaudit.verify.request import Request
 from labaudit.verify.run_view import MAX_DOCUMENT, is_hex
 from labaudit.verify.signatures import Signature, check_bundle
 from labaudit.verify.sources import CannotRead, Source
-from labaudit.verify.verdict import Finding, Report, StepResult
+from labaudit.verify.verdict import Finding, Report, StepResult, bounded
 
 _SUMS = "SHA256SUMS"
+_CHECKPOINT = "files/attestations/checkpoint"
 
 
 def verify_site(source: Source, request: Request, *, target: str) -> Report:
@@ -38,18 +42,20 @@ def verify_site(source: Source, request: Request, *, target: str) -> Report:
         ("files have their digests", _digests(source, listed)),
         ("SHA256SUMS lists every file", _sums(source, listed, index_bytes)),
         ("the site is signed by someone trusted", _signed(bundle, signature, statement, index_bytes, request)),
-        ("the publication log holds", log_holds(source, _log_key(statement), request.seen)),
+        ("the publication log holds", _log(source, listed, statement, request)),
         ("the pages follow from the run", request.rebuild(source.root) if request.rebuild else ()),
+        ("the statement names the runs of the index", _runs(index, statement)),
     )
     for name, findings in checks:
         number = len(report.steps) + 1
         skipped = "not asked for (--rebuild RUN)" if number == 7 and request.rebuild is None else ""
-        report.steps.append(StepResult(number, name, tuple(findings), skipped))
-    odd = tuple(source.odd.values())
+        report.steps.append(StepResult(number, name, bounded(findings), skipped))
+    odd = bounded(source.odd.values())
     report.steps.insert(0, StepResult(0, "no file has an execute bit or a name that cannot be written", odd))
     if index_bytes is not None:
         report.subject_digest = f"sha256:{sha256_hex(index_bytes)}"
     _conclude(report, signature, request)
+    demand(report, request, {SITE_BUNDLE: bundle}, done={"site"} if request.rebuild is not None else set())
     return report
 
 
@@ -63,12 +69,22 @@ def _read(source: Source, report: Report) -> tuple[bytes | None, Json | None, Bu
         if not isinstance(index.get("files"), list):
             findings.append(Finding("document_malformed", SUBJECT, "lists no files"))
             index = None
+        else:
+            findings += _repeated(index["files"])
     except CannotRead as error:
         findings.append(error.finding)
     except BadInput as error:
         findings.append(Finding("document_malformed", SUBJECT, error.what))
     report.steps.append(StepResult(1, "index.json is well formed", tuple(findings)))
     return data, index, _bundle(source)
+
+
+def _repeated(files: list[Any]) -> list[Finding]:
+    paths = [item.get("path") if isinstance(item, dict) else None for item in files]
+    if not all(isinstance(path, str) for path in paths):
+        return [Finding("document_malformed", SUBJECT, "a row of its files names no path")]
+    twice = [path for path, times in Counter(paths).items() if times > 1]
+    return [Finding("path_duplicate", str(path), "is listed twice in index.json") for path in twice[:20]]
 
 
 def _bundle(source: Source) -> Bundle | Finding | None:
@@ -118,24 +134,24 @@ def _digests(source: Source, listed: dict[str, Json]) -> Iterator[Finding]:
 
 
 def _sums(source: Source, listed: dict[str, Json], index: bytes | None) -> Iterator[Finding]:
-    """The lines of SHA256SUMS, in any order, are those of index.json and index.json itself."""
+    """The lines of SHA256SUMS, in any order, are those of index.json and index.json itself: no more, no fewer."""
     if index is None:
         return
     try:
-        lines = source.read(_SUMS, MAX_DOCUMENT).decode("utf-8").splitlines()
+        lines = source.read(_SUMS, MAX_DOCUMENT).split(b"\n")
     except CannotRead as error:
-        if error.finding.code != "file_missing":
-            yield error.finding
-        return
-    except UnicodeDecodeError:
-        yield Finding("copy_differs", _SUMS, "is no text")
+        yield error.finding
         return
     digests = {path: str(item.get("sha256")) for path, item in listed.items()} | {SUBJECT: sha256_hex(index)}
-    for number, line in enumerate(lines, start=1):
-        sha256, gap, path = line[:64], line[64:66], line[66:]
-        if gap not in ("  ", " *") or (path in digests and digests[path] != sha256) or path not in digests:
-            yield Finding("copy_differs", f"{_SUMS}:{number}", f"is not the line of {path[:200] or 'a file'}")
+    expected = {sum_line(sha256, path)[:-1] for path, sha256 in digests.items()}
+    for number, line in enumerate(lines[:-1], start=1):
+        if line not in expected:
+            yield Finding("copy_differs", f"{_SUMS}:{number}", "is no line of a file of this site, or stands twice")
             return
+        expected.remove(line)
+    if lines[-1] or expected:
+        missing = min(expected, default=b"").decode()[66:266]
+        yield Finding("copy_differs", _SUMS, f"has no line for {missing}" if missing else "does not end with a line")
 
 
 def _signature(bundle: Bundle | Finding | None, request: Request) -> tuple[Signature | None, Json]:
@@ -173,6 +189,22 @@ def _signed(
     policy = request.policy
     if signature.trusted and policy.names_signers and signature.trusted not in policy.allowed_signers:
         yield Finding("signer_not_allowed", SITE_BUNDLE, f"policy {policy.name} does not name {signature.trusted}")
+
+
+def _log(source: Source, listed: dict[str, Json], statement: Json, request: Request) -> Iterator[Finding]:
+    published = [path for path in listed if path.endswith(_CHECKPOINT) and is_safe_path(path)]
+    yield from log_holds(source, _log_key(statement), request.seen, signed=bool(statement), published=published)
+
+
+def _runs(index: Json | None, statement: Any) -> Iterator[Finding]:
+    predicate = statement.get("predicate")
+    rows = index.get("runs") if index is not None else None
+    if not isinstance(rows, list) or not isinstance(predicate, dict):
+        return
+    shown = [(row.get("run_id"), row.get("manifest_sha256")) for row in rows if isinstance(row, dict)]
+    named = [{"run_id": run_id, "digest": {"sha256": sha256}} for run_id, sha256 in shown]
+    if predicate.get("runs") != named:
+        yield Finding("statement_mismatch", SITE_BUNDLE, "it names other runs than index.json shows")
 
 
 def _log_key(statement: Any) -> str | None:

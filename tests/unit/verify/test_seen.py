@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from labaudit.attest.checkpoint import Checkpoint, parse_checkpoint, sign_checkpoint
+from labaudit.attest.derived_files import sum_line
 from labaudit.attest.keys import PrivateKey
 from labaudit.attest.log_key import LogKey
 from labaudit.attest.publication_log import (
@@ -83,19 +85,27 @@ class Site:
     def __init__(self, path: Path, signing: PrivateKey, log_key: LogKey) -> None:
         self.path, self.signing, self.log_key = path, signing, log_key
         path.mkdir()
-        (path / "index.html").write_text("<p>1 of 2</p>")
+        self.pages = {"index.html": b"<p>1 of 2</p>"}
 
     def publish(self, *entries: bytes) -> bytes:
         """Adds entries to the log, signs the site, and gives the log's head."""
         for entry in entries:
             append(self.path / "log", entry, self.log_key)
-        page = (self.path / "index.html").read_bytes()
-        files = [{"path": "index.html", "size": len(page), "sha256": sha256_hex(page)}]
+        self.sign(str(publication_verifier(self.log_key)))
+        return (self.path / "log" / "checkpoint").read_bytes()
+
+    def sign(self, log_key: str | None) -> None:
+        """Writes the pages, the index over them and its signature."""
+        for name, data in self.pages.items():
+            (self.path / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.path / name).write_bytes(data)
+        hashes = {name: sha256_hex(data) for name, data in self.pages.items()}
+        files = [{"path": name, "size": len(self.pages[name]), "sha256": hashes[name]} for name in hashes]
         index = canonical_bytes({"schema_version": "site_index_v1", "files": files})
         (self.path / "index.json").write_bytes(index)
-        verifier = str(publication_verifier(self.log_key))
-        (self.path / SITE_BUNDLE).write_bytes(sign_site(index, KeySigner(self.signing), [], verifier))
-        return (self.path / "log" / "checkpoint").read_bytes()
+        sums = [sum_line(digest, name) for name, digest in {**hashes, "index.json": sha256_hex(index)}.items()]
+        (self.path / "SHA256SUMS").write_bytes(b"".join(sums))
+        (self.path / SITE_BUNDLE).write_bytes(sign_site(index, KeySigner(self.signing), [], log_key))
 
 
 @pytest.fixture
@@ -173,3 +183,45 @@ def test_publishing_a_run_twice_adds_nothing(made: MadeRun, tmp_path: Path) -> N
     first = append_run(lab, made.run, made.log_key)
     again = append_run(lab, made.run, made.log_key)
     assert (first, first.size) == (again, 1)
+
+
+def test_a_log_that_the_statement_names_and_nobody_sees_is_found(site: Site, check: Callable[..., Report]) -> None:
+    site.publish(b"entry")
+    shutil.rmtree(site.path / "log")
+    assert [item[:2] for item in check(site.path).findings] == [("checkpoint_missing", "log/checkpoint")]
+
+
+@pytest.mark.parametrize("name", ["\u00b2", "000.p/\u00b2", "9" * 30, "000.p/0", "x/y"])
+def test_a_file_among_the_entries_that_is_no_tile_of_this_log_is_extra(
+    site: Site, check: Callable[..., Report], name: str
+) -> None:
+    site.publish(b"entry")
+    path = site.path / "log/tile/entries" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"")
+    report = check(site.path)
+    assert report.verdict == "failed"
+    assert {item.path for item in report.findings} >= {f"log/tile/entries/{name}"}
+
+
+def test_a_published_checkpoint_that_is_not_in_the_log_is_found(site: Site, check: Callable[..., Report]) -> None:
+    site.pages["files/attestations/checkpoint"] = b"a checkpoint"
+    site.publish(b"another entry")
+    found = [item[:2] for item in check(site.path).findings]
+    assert found == [("log_mismatch", "files/attestations/checkpoint")]
+    site.publish(b"a checkpoint")
+    assert check(site.path).verdict == "verified"
+
+
+def test_a_log_beside_a_site_whose_statement_names_none_is_extra(site: Site, check: Callable[..., Report]) -> None:
+    site.publish(b"entry")
+    site.sign(None)
+    assert [item[:2] for item in check(site.path).findings] == [("extra_file", "log/checkpoint")]
+
+
+def test_a_log_of_endless_entries_is_refused_in_bounded_memory(
+    site: Site, check: Callable[..., Report], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.publish(b"entry" * 100)
+    monkeypatch.setattr("labaudit.verify.published_log.MAX_LOG", 100)
+    assert codes(check(site.path)) == {"log_malformed"}

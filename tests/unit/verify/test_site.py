@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,7 @@ from labaudit.attest.signers import KeySigner
 from labaudit.attest.site_statement import SITE_BUNDLE, sign_site
 from labaudit.core.canonical import canonical_bytes
 from labaudit.core.digest import sha256_hex
+from labaudit.verify.policy import parse_policy
 from labaudit.verify.request import Anchors
 from labaudit.verify.verdict import Finding, Report
 from tests.make_run import MadeRun
@@ -118,3 +121,91 @@ def test_an_index_that_is_none_is_a_verdict_and_no_traceback(
 ) -> None:
     (site / "index.json").write_bytes(data)
     assert check(site).exit_code in (1, 2)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda data: data.replace(b"\n", b"\x0b", 1),
+        lambda data: data.replace(b"\n", b"\r\n", 1),
+        lambda data: data.replace(b"  ", b" *", 1),
+        lambda data: data[:-1],
+        lambda data: data + data.splitlines(keepends=True)[0],
+        lambda data: data.split(b"\n", 1)[1],
+    ],
+    ids=["other line end", "crlf", "star", "no last newline", "a line twice", "a line gone"],
+)
+def test_every_byte_of_the_sums_is_covered(
+    site: Path, check: Callable[..., Report], spoil: Callable[[bytes], bytes]
+) -> None:
+    sums = site / "SHA256SUMS"
+    sums.write_bytes(spoil(sums.read_bytes()))
+    report = check(site)
+    assert (report.verdict, codes(report)) == ("failed", {"copy_differs"})
+    assert all(item.path.startswith("SHA256SUMS") for item in report.findings)
+
+
+def test_sums_that_are_gone_are_missed(site: Path, check: Callable[..., Report]) -> None:
+    (site / "SHA256SUMS").unlink()
+    assert [item[:2] for item in check(site).findings] == [("file_missing", "SHA256SUMS")]
+
+
+def signed_index(site: Path, made: MadeRun, change: Callable[[dict[str, Any]], None]) -> None:
+    """The index with a change, signed over; the statement names run-1."""
+    document = json.loads((site / "index.json").read_bytes())
+    change(document)
+    index = canonical_bytes(document)
+    (site / "index.json").write_bytes(index)
+    (site / SITE_BUNDLE).write_bytes(sign_site(index, KeySigner(made.signing), [("run-1", "0" * 64)], None))
+
+
+def test_a_page_listed_twice_is_found(site: Path, made: MadeRun, check: Callable[..., Report]) -> None:
+    def twice(document: dict[str, Any]) -> None:
+        document["files"].insert(0, {**document["files"][-1], "sha256": "0" * 64})
+
+    signed_index(site, made, twice)
+    assert ("path_duplicate", "trials/one.html") in {item[:2] for item in check(site).findings}
+
+
+def test_a_row_that_names_no_page_is_malformed(site: Path, made: MadeRun, check: Callable[..., Report]) -> None:
+    signed_index(site, made, lambda document: document["files"].append("trials/two.html"))
+    assert ("document_malformed", "index.json") in {item[:2] for item in check(site).findings}
+
+
+def test_a_statement_about_other_runs_than_the_index_shows_is_found(
+    site: Path, made: MadeRun, check: Callable[..., Report]
+) -> None:
+    rows = [{"run_id": "run-2", "manifest_sha256": "0" * 64}]
+    signed_index(site, made, lambda document: document.update(runs=rows))
+    assert ("statement_mismatch", SITE_BUNDLE) in {item[:2] for item in check(site).findings}
+    rows[0]["run_id"] = "run-1"
+    signed_index(site, made, lambda document: document.update(runs=rows))
+    assert "statement_mismatch" not in codes(check(site))
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (b"recomputed: [site]", "not_recomputed"),
+        (b"minimum_grades: {provenance: attested}", "grade_too_low"),
+        (b"minimum_grades: {isolation: bounded}", "not_recomputed"),
+        (b"minimum_level: cli_events", "not_recomputed"),
+        (b"sbom: required", "not_recomputed"),
+        (b"max_lost_fraction: 0.1", "not_recomputed"),
+        (b"refuse_caveats: [imported_evidence]", "not_recomputed"),
+        (b"timestamp: required", "timestamp_absent"),
+    ],
+)
+def test_what_a_policy_demands_and_a_site_or_a_proof_cannot_show_is_unmet(
+    site: Path, made: MadeRun, check: Callable[..., Report], text: bytes, code: str
+) -> None:
+    policy = parse_policy(b"version: 1\n" + text, where="strict.yaml")
+    proof = next((made.run.attestations / "proofs").iterdir())
+    for target in (site, proof):
+        report = check(target, policy=policy)
+        assert (report.verdict, codes(report)) == ("policy_unmet", {code})
+
+
+def test_a_policy_that_demands_a_rebuilt_site_is_met_by_one(site: Path, check: Callable[..., Report]) -> None:
+    policy = parse_policy(b"version: 1\nrecomputed: [site]", where="strict.yaml")
+    assert check(site, policy=policy, rebuild=lambda root: []).verdict == "verified"
