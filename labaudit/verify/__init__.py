@@ -1,6 +1,6 @@
 """A run, a bundle, a site, a session or one trial's proof to a verdict that anyone can reproduce.
 
-    sources, zip_source          a folder or a bundle as bounded, read-only bytes
+    sources, zip_*               a folder or a bundle as bounded, read-only bytes
     run_view                     what the checks of a run share, read lazily, so that their order decides nothing
     checks/                      one file per subject; each check is a small function that yields findings
     signatures, keyless          who signed, and does the caller trust them

@@ -133,9 +133,13 @@ def _trial(
     if problem:
         outcome.why_not = problem
         return None
-    with _trial_folder(view, trial_id, record) as folder:
-        observed = observe_trial(folder, resolved, TrialFacts.from_record(TrialRecord.from_json(record)))
-        fresh = grade_trial(observed)
+    try:
+        with _trial_folder(view, trial_id, record) as folder:
+            observed = observe_trial(folder, resolved, TrialFacts.from_record(TrialRecord.from_json(record)))
+            fresh = grade_trial(observed)
+    except CannotRead as error:
+        outcome.why_not = error.finding.message  # the step that hashes trial files names it
+        return None
     _compare(fresh.to_json(), stored, path, outcome, same_rules)
     return fresh, observed
 

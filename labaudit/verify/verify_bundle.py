@@ -7,7 +7,8 @@ from pathlib import Path
 from labaudit.verify.request import Request
 from labaudit.verify.verdict import Report, StepResult
 from labaudit.verify.verify_run import verify_run
-from labaudit.verify.zip_source import ArchiveRefused, ZipSource
+from labaudit.verify.zip_layout import ArchiveRefused
+from labaudit.verify.zip_source import ZipSource
 
 
 def verify_bundle(path: Path, request: Request) -> Report:

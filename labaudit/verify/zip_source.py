@@ -1,12 +1,14 @@
 """A bundle zip to the same bounded bytes that a folder gives, without unpacking it.
 
-A member is read only as far as its entry declares, a name twice is refused because readers would disagree about it, and
-what an archive may expand to is bounded before anything is expanded.
+Members are read by their place in the file. A member whose bytes were changed gives the changed bytes, so that its
+digest says so, as in a folder; that the archive's own checksum is wrong is told besides.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
+import os
 import stat
 import struct
 import zipfile
@@ -14,27 +16,16 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from labaudit.verify.sources import CannotRead, Entry, too_large
 from labaudit.verify.verdict import Finding
+from labaudit.verify.zip_layout import ArchiveRefused, Member, bound_directory, declared_members, read_members
 
 _CHUNK = 1 << 20
+_BUFFER = 1 << 16
 _EXEC = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
-MAX_MEMBERS = 300_000
-MAX_DIRECTORY = 48 * 1024 * 1024
-MAX_RATIO = 1100
-_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 _BROKEN = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError, ValueError)
-_LOCAL_HEADER = struct.Struct("<4s5H3L2H")
-
-
-class ArchiveRefused(Exception):
-    """An archive that cannot stand for a folder, with the finding that says why."""
-
-    def __init__(self, code: str, path: str, message: str) -> None:
-        super().__init__(message)
-        self.finding = Finding(code, path, message)
 
 
 class ZipSource:
@@ -44,13 +35,16 @@ class ZipSource:
         self.root = path
         self.odd: dict[str, Finding] = {}
         try:
-            _bound_directory(path)
-            self._zip = zipfile.ZipFile(path)
+            bound_directory(path)
+            self._stream = path.open("rb")
+            with zipfile.ZipFile(self._stream) as archive:
+                if declared_members(path) not in (None, len(archive.infolist())):
+                    raise zipfile.BadZipFile("it counts another number of members than its directory lists")
+                self._members = read_members(archive, self._stream, path)
         except _BROKEN as error:
             raise ArchiveRefused("archive_malformed", path.name, f"is no readable zip: {error}") from error
         except OSError as error:
             raise ArchiveRefused("unreadable", path.name, f"cannot be read: {error.strerror}") from error
-        self._members = _members(self._zip, path)
         self._folders = _folders(self._members)
 
     def entries(self, folder: str) -> list[Entry]:
@@ -60,36 +54,36 @@ class ZipSource:
     @contextmanager
     def open(self, path: str) -> Iterator[BinaryIO]:
         """A stream over one member."""
-        info = self._member(path)
-        try:
-            with self._zip.open(info) as stream:
-                yield stream  # type: ignore[misc]
-        except _BROKEN as error:
-            raise CannotRead(Finding("archive_malformed", path, f"the member cannot be read: {error}")) from error
-        except OSError as error:
-            raise CannotRead(Finding("unreadable", path, f"the archive cannot be read: {error.strerror}")) from error
+        raw = _MemberStream(self._stream.fileno(), self._member(path), path)
+        with io.BufferedReader(raw, _BUFFER) as stream:
+            yield stream
 
     def read(self, path: str, limit: int) -> bytes:
         """A small member's bytes."""
-        info = self._member(path)
-        if info.file_size > limit:
-            raise CannotRead(too_large(path, info.file_size, limit))
+        size = self.size(path)
+        if size > limit:
+            raise CannotRead(too_large(path, size, limit))
         with self.open(path) as stream:
-            return stream.read(limit + 1)
+            return stream.read()
 
     def size(self, path: str) -> int:
-        """The size that a member declares; reading it gives no more."""
-        return self._member(path).file_size
+        """The size that a member declares; reading it gives exactly so much."""
+        return self._member(path).size
 
     def hash(self, path: str, expected: int | None = None) -> tuple[str, int]:
         """Hex digest and size."""
-        if expected is not None and self.size(path) != expected:
-            return "", self.size(path)
-        hasher, total = hashlib.sha256(), 0
+        member = self._member(path)
+        if expected is not None and member.size != expected:
+            return "", member.size
+        hasher, total, crc = hashlib.sha256(), 0, 0
         with self.open(path) as stream:
             while chunk := stream.read(_CHUNK):
                 hasher.update(chunk)
+                crc = zlib.crc32(chunk, crc)
                 total += len(chunk)
+        if crc != member.crc:
+            what = "the archive gives another CRC-32 for its bytes"
+            self.odd[f"{path} crc"] = Finding("archive_malformed", path, what)
         return hasher.hexdigest(), total
 
     def unpack(self, folder: Path) -> None:
@@ -105,102 +99,89 @@ class ZipSource:
         """True when there is such a member."""
         return path in self._members
 
-    def _member(self, path: str) -> zipfile.ZipInfo:
-        info = self._members.get(path)
-        if info is None:
+    def _member(self, path: str) -> Member:
+        member = self._members.get(path)
+        if member is None:
             what = "a folder stands there" if path in self._folders else "the file is not in the archive"
             raise CannotRead(Finding("file_missing", path, what))
-        mode = info.external_attr >> 16
-        if mode and not stat.S_ISREG(mode) and stat.S_IFMT(mode):
-            code = "link_found" if stat.S_ISLNK(mode) else "special_file"
+        if member.kind != "file":
+            code = "link_found" if member.kind == "link" else "special_file"
             raise CannotRead(Finding(code, path, "the member is no regular file"))
-        if mode & _EXEC:
+        if member.mode & _EXEC:
             self.odd[path] = Finding("exec_bit", path, "the file is executable")
-        return info
+        return member
 
 
-def _bound_directory(path: Path) -> None:
-    """zipfile reads the whole directory into memory; its declared size is looked at first."""
-    with path.open("rb") as stream:
-        size = stream.seek(0, 2)
-        stream.seek(max(0, size - (1 << 16) - 22))
-        tail = stream.read()
-    place = tail.rfind(b"PK\x05\x06")
-    if place < 0 or len(tail) - place < 22:
-        raise zipfile.BadZipFile("it has no end-of-directory record")
-    count, length = struct.unpack_from("<HL", tail, place + 10)
-    comment = struct.unpack_from("<H", tail, place + 20)[0]
-    if comment or len(tail) - place != 22:
-        raise zipfile.BadZipFile("something follows its directory")
-    if length == 0xFFFFFFFF or count == 0xFFFF:
-        length = _large_directory(tail, place)
-    if length > MAX_DIRECTORY:
-        raise zipfile.BadZipFile(f"its directory of {length} bytes is larger than {MAX_DIRECTORY}")
-    if count == 0:
-        raise zipfile.BadZipFile("it is empty")
+class _MemberStream(io.RawIOBase):
+    """The bytes of one member: as many as the directory says, or CannotRead."""
+
+    def __init__(self, descriptor: int, member: Member, path: str) -> None:
+        super().__init__()
+        self._descriptor = descriptor
+        self._path = path
+        self._place, self._packed, self._left = member.start, member.packed, member.size
+        self._inflate = zlib.decompressobj(-zlib.MAX_WBITS) if member.deflated else None
+        if self._inflate is None and member.packed != member.size:
+            raise self._broken("it is stored, with two sizes")
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fills the buffer as far as there is more."""
+        if not self._left:
+            return 0
+        data = self._next(min(len(buffer), self._left))
+        if not data:
+            raise self._broken("it ends too early")
+        buffer[: len(data)] = data
+        self._left -= len(data)
+        if not self._left and self._inflate is not None:
+            self._ends()
+        return len(data)
+
+    def _next(self, most: int) -> bytes:
+        if self._inflate is None:
+            return self._raw(most)
+        try:
+            while True:
+                packed = self._inflate.unconsumed_tail or self._raw(_BUFFER)
+                data = self._inflate.decompress(packed, most)
+                if data or not packed:
+                    return data
+        except zlib.error as error:
+            raise self._broken(str(error)) from error
+
+    def _ends(self) -> None:
+        """Nothing may follow what was declared: other readers would go on."""
+        assert self._inflate is not None
+        try:
+            more = self._inflate.decompress(self._inflate.unconsumed_tail or self._raw(_BUFFER), 1)
+        except zlib.error as error:
+            raise self._broken(str(error)) from error
+        if more or not self._inflate.eof or self._inflate.unused_data or self._packed:
+            raise self._broken("it goes on after its declared size")
+
+    def _raw(self, most: int) -> bytes:
+        try:
+            data = os.pread(self._descriptor, min(most, self._packed), self._place)
+        except OSError as error:
+            what = f"the archive cannot be read: {error.strerror}"
+            raise CannotRead(Finding("unreadable", self._path, what)) from error
+        self._place += len(data)
+        self._packed -= len(data)
+        return data
+
+    def _broken(self, why: str) -> CannotRead:
+        return CannotRead(Finding("archive_malformed", self._path, f"the member cannot be read: {why}"))
 
 
-def _large_directory(tail: bytes, place: int) -> int:
-    """The directory's size as the zip64 record in front of the end record gives it."""
-    record = tail.rfind(b"PK\x06\x06", 0, place)
-    if record < 0 or place - record != 76:
-        raise zipfile.BadZipFile("its zip64 record is missing or has extra data")
-    return int(struct.unpack_from("<Q", tail, record + 40)[0])
-
-
-def _members(archive: zipfile.ZipFile, path: Path) -> dict[str, zipfile.ZipInfo]:
-    infos = archive.infolist()
-    if len(infos) > MAX_MEMBERS:
-        raise ArchiveRefused("too_large", path.name, f"it has {len(infos)} members; unpack it and verify the folder")
-    if archive.start_dir and infos and min(info.header_offset for info in infos) != 0:
-        raise ArchiveRefused("archive_malformed", path.name, "something stands before its first member")
-    prefix = _prefix(infos)
-    found: dict[str, zipfile.ZipInfo] = {}
-    end = 0
-    for info in sorted(infos, key=lambda item: item.header_offset):
-        name = _safe_member(info, prefix, path)
-        if name in found:
-            raise ArchiveRefused("archive_duplicate", name, "the archive names it twice")
-        if info.header_offset < end:
-            raise ArchiveRefused("archive_bomb", name, "members overlap")
-        end = info.header_offset + _LOCAL_HEADER.size + info.compress_size
-        found[name] = info
-    return {name: info for name, info in found.items() if name}
-
-
-def _safe_member(info: zipfile.ZipInfo, prefix: str, path: Path) -> str:
-    name = info.filename
-    if info.orig_filename != name or "\\" in name or name.startswith("/") or ".." in name.split("/"):
-        raise ArchiveRefused("path_unsafe", name[:200] or path.name, "a member's name leaves the archive's folder")
-    if any(part in ("", ".") for part in name.split("/")):
-        raise ArchiveRefused("path_unsafe", name[:200], "a member's name is no plain path")
-    if info.flag_bits & 0x1:
-        raise ArchiveRefused("archive_malformed", name, "the member is encrypted")
-    if info.compress_type not in _METHODS:
-        raise ArchiveRefused("archive_malformed", name, f"compression method {info.compress_type} is not used here")
-    # Deflate cannot give more than about 1032 to 1; a larger claim is a lie about one of the two sizes.
-    if info.file_size > MAX_RATIO * max(info.compress_size, 64):
-        raise ArchiveRefused("archive_bomb", name, f"claims {info.file_size} bytes out of {info.compress_size}")
-    return name.removeprefix(prefix)
-
-
-def _prefix(infos: list[zipfile.ZipInfo]) -> str:
-    """`<run_id>/` when every member stands below one folder, as `labaudit bundle` writes it."""
-    tops = {info.filename.split("/", 1)[0] for info in infos}
-    if len(tops) == 1 and all("/" in info.filename for info in infos):
-        return tops.pop() + "/"
-    return ""
-
-
-def _folders(members: dict[str, zipfile.ZipInfo]) -> dict[str, dict[str, str]]:
+def _folders(members: dict[str, Member]) -> dict[str, dict[str, str]]:
     folders: dict[str, dict[str, str]] = {"": {}}
-    for name, info in members.items():
+    for name, member in members.items():
         parent, _, leaf = name.rpartition("/")
-        mode = info.external_attr >> 16
-        kind = "file"
-        if stat.S_IFMT(mode) and not stat.S_ISREG(mode):
-            kind = "link" if stat.S_ISLNK(mode) else "special"
-        folders.setdefault(parent, {})[leaf] = kind
+        folders.setdefault(parent, {})[leaf] = member.kind
         while parent:
             above, _, leaf = parent.rpartition("/")
             if leaf in folders.setdefault(above, {}):
