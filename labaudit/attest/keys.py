@@ -53,8 +53,13 @@ class PublicKey:
 
     @classmethod
     def load(cls, path: Path) -> PublicKey:
-        """The key in a `.pub` file."""
-        return cls.from_pem(atomic.read_bytes(path, max_bytes=MAX_KEY_FILE), where=str(path))
+        """The key in a `.pub` file; a device or a pipe is never waited for, and of two keys none is chosen."""
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise BadInput("is no regular file", where=str(path), hint="save the key to a file first")
+        data = atomic.read_bytes(path, max_bytes=MAX_KEY_FILE)
+        if data.count(b"-----BEGIN") > 1:
+            raise BadInput("holds more than one key", where=str(path), hint="give each key in a file of its own")
+        return cls.from_pem(data, where=str(path))
 
     @cached_property
     def spki(self) -> bytes:

@@ -175,6 +175,9 @@ def _generated_sboms(run: RunFolder, supplied: Sequence[Json]) -> list[Json]:
 
 def _write_links(run: RunFolder, run_id: str, facts: RunFacts, key: PrivateKey) -> None:
     digests = facts.digests | {"manifest.json": facts.manifest_sha256}
+    for earlier in run.attestations.glob(f"{intoto.STEPS[0].name}.*.link"):
+        # The plan signed with a key that is gone: no reader could check it, and the layout knows one key.
+        earlier.unlink()
     for step in intoto.STEPS:
         target = run.attestations / intoto.link_name(step.name, key.public)
         atomic.write_bytes(target, intoto.sign_payload(intoto.link_payload(step, digests), key))

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from labaudit import __version__
 from labaudit.attest.run_reader import Json
@@ -38,8 +38,14 @@ _VERSION = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})")
 # Files that an observation reads whole; a trial where one is larger is not graded again, and the report says so.
 MAX_OBSERVED = 2 * 1024 * 1024
 _READ_WHOLE = frozenset(
-    {"state_inventory.json", "harness_manifest.json", "trace_manifest.json", "control.jsonl", "events.head"}
-)
+    {
+        "state_inventory.json", "harness_manifest.json", "trace_manifest.json", "control.jsonl", "events.head",
+        "receipt.json",
+    }
+)  # fmt: skip
+_READ_BY_LINE = frozenset({"events.jsonl", "harness_events.jsonl", "network_events.jsonl", "sdk_boundaries.jsonl"})
+# What is copied out of a bundle for one trial at most.
+MAX_COPIED = 1 << 30
 
 
 @dataclass
@@ -140,6 +146,9 @@ def _trial(
     except CannotRead as error:
         outcome.why_not = error.finding.message  # the step that hashes trial files names it
         return None
+    except OSError as error:
+        outcome.why_not = f"there is no room to look at a trial of the bundle: {error.strerror}"
+        return None
     _compare(fresh.to_json(), stored, path, outcome, same_rules)
     return fresh, observed
 
@@ -173,9 +182,10 @@ def _status(observed: ObservedTrial, resolved: ResolvedExperiment) -> tuple[str,
 def _unobservable(view: RunView, trial_id: str, record: Json) -> str:
     """Why a trial is not observed: something in its folder is not what the record lists, which other steps report."""
     listed = {entry["path"]: entry["size"] for entry in record["files"]}
+    packed = not view.source.root.is_dir()
     for name, size in listed.items():
         path = f"trials/{trial_id}/{name}"
-        if size > MAX_OBSERVED and name in _READ_WHOLE:
+        if (size > MAX_OBSERVED and name in _READ_WHOLE) or (size > MAX_COPIED and name in _READ_BY_LINE and packed):
             return f"{path} is too large to observe"
         try:
             if view.source.size(path) != size:
@@ -204,7 +214,7 @@ def _unobservable(view: RunView, trial_id: str, record: Json) -> str:
 
 @contextmanager
 def _trial_folder(view: RunView, trial_id: str, record: Json) -> Iterator[TrialFolder]:
-    """The trial's folder; out of a bundle its files are copied to a place that vanishes afterwards."""
+    """The trial's folder; out of a bundle what is read of it is copied to a place that vanishes afterwards."""
     root = view.source.root
     if root.is_dir():
         yield TrialFolder(root / "trials" / trial_id)
@@ -214,10 +224,18 @@ def _trial_folder(view: RunView, trial_id: str, record: Json) -> Iterator[TrialF
         for entry in record["files"]:
             target = folder / entry["path"]
             target.parent.mkdir(parents=True, exist_ok=True)
-            with view.source.open(f"trials/{trial_id}/{entry['path']}") as stream, target.open("wb") as copy:
-                while chunk := stream.read(1 << 20):
-                    copy.write(chunk)
+            with target.open("wb") as copy:
+                if entry["path"] in _READ_WHOLE | _READ_BY_LINE:
+                    _copy(view, f"trials/{trial_id}/{entry['path']}", copy)
+                else:
+                    copy.truncate(entry["size"])  # of the others only their being there is looked at
         yield TrialFolder(folder)
+
+
+def _copy(view: RunView, path: str, target: BinaryIO) -> None:
+    with view.source.open(path) as stream:
+        while chunk := stream.read(1 << 20):
+            target.write(chunk)
 
 
 def _comparisons(view: RunView) -> Comparisons | None:

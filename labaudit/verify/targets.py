@@ -21,6 +21,8 @@ _RUN = {"manifest.json", "resolved_experiment.json", "schedule.jsonl"}
 
 def locate(name: str, lab: LabFolder) -> Path:
     """A path as it stands, else a session of the lab by id, else a run by id, prefix or `latest`."""
+    if not name:
+        raise BadInput("the target is an empty name", hint="name a run, a bundle, a site, a session or a proof")
     path = Path(name)
     try:
         os.lstat(path)

@@ -11,7 +11,8 @@ import pytest
 
 from labaudit.attest.bundles import parse_bundle
 from labaudit.attest.keys import PrivateKey
-from labaudit.attest.seal import seal_run, sign_run
+from labaudit.attest.layout import link_name
+from labaudit.attest.seal import seal_run, sign_resolve_link, sign_run
 from labaudit.attest.signers import KeySigner
 from labaudit.attest.statements import ALWAYS, PREDICATE_TYPES
 from labaudit.core.canonical import is_canonical
@@ -128,3 +129,12 @@ def test_another_key_gives_other_signatures_over_the_same_statements(made: MadeR
     for kind in ALWAYS[1:]:
         assert statement(unsealed, kind) == statement(made.run, kind)
         assert unsealed.bundle(kind).read_bytes() != made.run.bundle(kind).read_bytes()
+
+
+def test_a_plan_signed_with_a_key_that_is_gone_leaves_no_link_that_nobody_can_check(
+    made: MadeRun, unsealed: RunFolder
+) -> None:
+    sign_resolve_link(unsealed, PrivateKey.generate())
+    seal_run(unsealed, KeySigner(made.signing), clock=CLOCK, log_key=made.log_key)
+    links = {path.name for path in unsealed.attestations.glob("resolve.*.link")}
+    assert links == {link_name("resolve", made.signing.public)}
