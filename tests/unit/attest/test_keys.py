@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
@@ -122,3 +123,17 @@ def test_a_note_verifier_reads_back_and_refuses_what_was_changed() -> None:
     ):
         with pytest.raises(BadInput):
             NoteVerifier.parse(broken)
+
+
+def test_two_keys_in_one_file_are_no_key(lab: LabFolder, tmp_path: Path) -> None:
+    one, two = new_pair(lab, name="one"), new_pair(lab, name="two")
+    (tmp_path / "both.pub").write_bytes(one.path.read_bytes() + two.path.read_bytes())
+    with pytest.raises(BadInput, match="more than one key"):
+        PublicKey.load(tmp_path / "both.pub")
+
+
+def test_a_pipe_or_a_device_as_a_key_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.pub")
+    for path in (tmp_path / "pipe.pub", Path("/dev/zero")):
+        with pytest.raises(BadInput, match="no regular file"):
+            PublicKey.load(path)

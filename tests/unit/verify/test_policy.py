@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,8 @@ from labaudit.attest.keys import PrivateKey
 from labaudit.errors import BadInput
 from labaudit.verify.policy import Policy, load_policy, parse_policy
 from labaudit.verify.request import Anchors
-from labaudit.verify.verdict import Report
+from labaudit.verify.verdict import MAX_FINDINGS_PER_STEP, Finding, Report, bounded
+from tests.conformance.verify.tampering import Spoiled, spoil
 from tests.make_run import MadeRun, RunPlan, make_run
 from tests.unit.verify.conftest import codes
 
@@ -48,6 +50,13 @@ def test_the_default_policy_has_no_minimum_grade() -> None:
         "signers: {identities: [{identity: a}]}",
         "signers: {keys: SHA256:x}",
         "kinds: [run]\nkinds: []",
+        "signers: {key: [SHA256:x]}",
+        "signers: {keys: []}",
+        "signers: {}",
+        "refuse_caveats: [imported]",
+        "minimum_level: [cli_events]",
+        "description: 2026-13-45",
+        "description: !!float x",
         "[",
         "- a",
     ],
@@ -57,7 +66,9 @@ def test_a_typo_is_bad_input(text: str) -> None:
         policy(text)
 
 
-@pytest.mark.parametrize("data", [b"", b"version: 2", b"kinds: [run]", b"\xff\xfe", b"!!python/object:os.system {}"])
+@pytest.mark.parametrize(
+    "data", [b"", b"version: 2", b"version: true", b"kinds: [run]", b"\xff\xfe", b"!!python/object:os.system {}"]
+)
 def test_what_is_no_policy_is_bad_input(data: bytes) -> None:
     with pytest.raises(BadInput):
         parse_policy(data, where="x.yaml")
@@ -136,3 +147,41 @@ def test_integrity_only_asks_for_no_signer_and_says_so(made: MadeRun, check: Cal
     report = check(made.run.path, anchors=Anchors(), integrity_only=True)
     assert (report.exit_code, report.provenance, report.signers) == (0, "hashed", [])
     assert any("no signer that you trust" in line for line in report.not_established)
+
+
+def test_an_identity_alone_does_not_accept_somebodys_key(made: MadeRun, check: Callable[..., Report]) -> None:
+    someone = Anchors(identity="ci@lab.example", issuer="https://issuer.example")
+    proof = next((made.run.attestations / "proofs").iterdir())
+    for target in (made.run.path, proof):
+        report = check(target, anchors=someone)
+        assert (report.verdict, codes(report)) == ("policy_unmet", {"signer_not_trusted"})
+
+
+def test_integrity_only_holds_whoever_else_is_trusted(made: MadeRun, check: Callable[..., Report]) -> None:
+    stranger = Anchors(keys=(PrivateKey.generate().public,))
+    report = check(made.run.path, anchors=stranger, integrity_only=True)
+    assert (report.verdict, report.signers) == ("verified", [])
+
+
+def test_a_result_that_was_judged_and_does_not_count_is_told_and_may_be_refused(
+    copied: Path, made: MadeRun, check: Callable[..., Report]
+) -> None:
+    rows = json.loads((copied / "inclusion.json").read_bytes())["rows"]
+    lost = next(row["trial_id"] for row in rows if row["status"] == "lost")
+    run = Spoiled(copied, copied, made.signing, made.log_key, lost, lost, "")
+    judged = {"type": "trial.judged", "payload": {"outcome": "failure"}}
+    spoil(run, [{"rewrite_log": {"trial": lost, "events": [{"type": "trial.started"}, judged]}}, "refresh", "reseal"])
+    report = check(copied)
+    log = f"trials/{lost}/events.jsonl"
+    assert any(log in line for line in report.not_established)
+    assert "caveat_refused" not in codes(report)
+    strict = check(copied, policy=policy("refuse_caveats: [result_measured_again]"))
+    assert ("caveat_refused", log) in {item[:2] for item in strict.findings}
+    assert check(made.run.path, policy=policy("refuse_caveats: [result_measured_again]")).verdict == "verified"
+
+
+def test_light_findings_never_crowd_out_a_heavy_one() -> None:
+    light = [Finding("unreadable", f"file-{number}", "") for number in range(1000)]
+    kept = bounded([*light, Finding("digest_mismatch", "last", "")])
+    assert kept[-1].path == "last"
+    assert len(kept) == MAX_FINDINGS_PER_STEP + 1
