@@ -12,9 +12,6 @@ from dataclasses import dataclass
 
 from labaudit.attest.run_reader import RECEIPT, Json, RunFacts
 from labaudit.attest.summary import GRADE_NAMES
-from labaudit.contracts.a2a.meaning import CONTRACT as HANDOFF_CONTRACT
-from labaudit.contracts.a2a.meaning import HANDOFF_MEANINGS
-from labaudit.contracts.frozen import frozen_contracts
 from labaudit.core.canonical import canonical_bytes
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
@@ -194,6 +191,13 @@ def evidence_predicate(facts: RunFacts) -> Json:
 
 def _contract_attributes(facts: RunFacts) -> list[Json]:
     """Contract records and A2A events by the number of trials that have them, with the limits of what that means."""
+    if not facts.contract_files:
+        return []
+    # The contracts are loaded only for a run that has records of them: verify starts faster without.
+    from labaudit.contracts.a2a.meaning import CONTRACT as HANDOFF_CONTRACT
+    from labaudit.contracts.a2a.meaning import HANDOFF_MEANINGS
+    from labaudit.contracts.frozen import frozen_contracts
+
     total, attributes = facts.manifest["run_tree"]["size"], []
     for name, contracts in (
         ("run_record.json", ("run_record", "scenario", "rules")),

@@ -29,6 +29,8 @@ from labaudit.verify.verdict import Finding
 MAX_DOCUMENT = 64 * 1024 * 1024
 MAX_BUNDLE = 96 * 1024 * 1024
 MAX_LINE = 1 << 20
+# Twice the trials that a run can have; what is read from such a file is kept, so it must not be endless.
+MAX_ROWS = 200_000
 
 
 class RunView:
@@ -153,13 +155,17 @@ class RunView:
 
     def artifact_refs(self, trial_id: str | None) -> set[str] | None:
         """What a list of artifacts names; None when a line of it is malformed: then nothing can be called unlisted."""
+        found: set[str] = set()
         try:
-            lines = [line for _, line in self.lines(artifact_list_path(trial_id))]
+            for _, line in self.lines(artifact_list_path(trial_id)):
+                if not is_artifact_line(line):
+                    return None
+                found.add(line["ref"])
         except CannotRead:
             return set()  # a trial may have no list
         except BadInput:
             return None
-        return {line["ref"] for line in lines} if all(is_artifact_line(line) for line in lines) else None
+        return found
 
     @cached_property
     def leaves(self) -> list[bytes] | None:
@@ -214,6 +220,8 @@ class RunView:
             number = 0
             while raw := stream.readline(MAX_LINE + 1):
                 number += 1
+                if number > MAX_ROWS:
+                    raise BadInput(f"has more than {MAX_ROWS} lines", where=path)
                 if not raw.endswith(b"\n"):
                     raise BadInput("the line is too long or has no end", where=f"{path}:{number}")
                 try:

@@ -257,3 +257,16 @@ def test_the_verdict_is_the_exit_code_although_nobody_reads_to_the_end(readable:
     ended = subprocess.run(["bash", "-c", command], capture_output=True, check=False, timeout=60)
     assert ended.returncode == 3, ended.stderr
     assert b"Traceback" not in ended.stderr
+
+
+def test_a_list_without_end_is_not_read_to_its_end(
+    copied: Path, check: Callable[..., Report], completed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("labaudit.verify.run_view.MAX_ROWS", 5)
+    found = {item[:2] for item in check(copied).findings}
+    assert ("document_malformed", "schedule.jsonl") in found
+    monkeypatch.setattr("labaudit.verify.run_view.MAX_ROWS", 6)
+    path = copied / "trials" / completed[0] / "artifacts.jsonl"
+    path.write_bytes(path.read_bytes() * 2)
+    where = path.relative_to(copied).as_posix()
+    assert ("artifact_list_malformed", where) in {item[:2] for item in check(copied).findings}
