@@ -158,10 +158,12 @@ class _CheckedReader(io.RawIOBase):
 def _copy_hashing(stream: BinaryIO, target: Path, durable: bool) -> str:
     hasher = hashlib.sha256()
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
-    with os.fdopen(descriptor, "wb", buffering=0) as output:
+    # Buffered: a raw write may take a part on a disk that is nearly full, and say so only in its result.
+    with os.fdopen(descriptor, "wb") as output:
         while chunk := stream.read(CHUNK):
             hasher.update(chunk)
             output.write(chunk)
+        output.flush()
         if durable:
             os.fsync(output.fileno())
     return hasher.hexdigest()

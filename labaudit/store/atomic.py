@@ -15,6 +15,8 @@ from labaudit.errors import BadInput, EnvironmentLacks, LabauditError
 
 TEMPORARY_PREFIX = ".tmp-"
 
+_OF_THE_MACHINE = (errno.EIO, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE)
+
 
 def write_bytes(path: Path, data: bytes, *, mode: int = 0o644, durable: bool = True) -> None:
     """`path` holds exactly `data` afterwards, or is as it was."""
@@ -78,17 +80,17 @@ def write_first(path: Path, data: bytes, *, durable: bool = True) -> bool:
     """`path` holds `data` unless it was there already; of two writers at once one wins, the other changes nothing."""
     temporary = path.parent / f"{TEMPORARY_PREFIX}{uuid4().hex}"
     try:
-        with os.fdopen(_create(temporary, 0o644), "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            if durable:
-                os.fsync(stream.fileno())
         try:
+            with os.fdopen(_create(temporary, 0o644), "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                if durable:
+                    os.fsync(stream.fileno())
             os.link(temporary, path)
         except FileExistsError:
             return False
         finally:
-            temporary.unlink()
+            temporary.unlink(missing_ok=True)
         if durable:
             sync_folder(path.parent)
     except OSError as error:
@@ -103,7 +105,7 @@ def append_line(path: Path, value: object) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         try:
-            os.write(descriptor, line)
+            _write_whole(descriptor, line)
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
@@ -119,6 +121,17 @@ def sync_files(paths: Iterable[Path]) -> None:
         folders.add(path.parent)
     for folder in folders:
         sync_folder(folder)
+
+
+def _write_whole(descriptor: int, line: bytes) -> None:
+    """One write; on a disk that has room for a part of it, that part is taken back."""
+    written = os.write(descriptor, line)
+    if written == len(line):
+        return
+    end = os.lseek(descriptor, 0, os.SEEK_CUR)
+    if os.fstat(descriptor).st_size == end:
+        os.ftruncate(descriptor, end - written)
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def sync_folder(folder: Path) -> None:
@@ -144,7 +157,8 @@ def explain(error: OSError, path: Path) -> LabauditError:
         return EnvironmentLacks("no space is left on the disk", where=str(path), hint="free some space and go on")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return EnvironmentLacks(f"cannot be used: {reason}", where=str(path), hint="check owner and permissions")
-    return BadInput(f"cannot be used: {reason}", where=str(path))
+    kind = EnvironmentLacks if error.errno in _OF_THE_MACHINE else BadInput
+    return kind(f"cannot be used: {reason}", where=str(path))
 
 
 def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
