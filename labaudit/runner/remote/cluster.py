@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -98,11 +99,9 @@ class Cluster:
 @contextmanager
 def connect(address: str | None, workers: int) -> Iterator[Cluster]:
     """The scheduler at `address`, or a cluster on this machine for as long as the block lasts."""
-    try:
-        from distributed import Client, LocalCluster
-    except ImportError as error:
-        hint = "install the extra: labaudit[dask]"
-        raise EnvironmentLacks("Dask is not installed", where="--executor dask", hint=hint) from error
+    require_dask()
+    from distributed import Client, LocalCluster
+
     with ExitStack() as stack:
         if address is None:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="labaudit-dask-"))
@@ -122,6 +121,9 @@ def connect(address: str | None, workers: int) -> Iterator[Cluster]:
             require_tls(address)
             try:
                 client = Client(address, timeout=CONNECT_SECONDS)  # type: ignore[no-untyped-call]
+            except TypeError as error:
+                hint = "name ca-file and the client's certificate under distributed.comm.tls: docs/dask.md"
+                raise EnvironmentLacks("Dask's configuration has no certificates", where=address, hint=hint) from error
             except (OSError, TimeoutError, ValueError) as error:
                 raise EnvironmentLacks(f"no scheduler answers: {error}", where=address) from error
         stack.callback(_close, client)
@@ -138,11 +140,21 @@ def connect(address: str | None, workers: int) -> Iterator[Cluster]:
         yield cluster
 
 
+def require_dask() -> None:
+    """EnvironmentLacks where the extra is not installed."""
+    if find_spec("distributed") is None:
+        hint = "install the extra: labaudit[dask]"
+        raise EnvironmentLacks("Dask is not installed", where="--executor dask", hint=hint)
+
+
 def require_tls(address: str) -> None:
     """PolicyUnmet for a plain connection that leaves this machine."""
-    parts = urlsplit(address if "://" in address else f"tcp://{address}")
-    if parts.hostname is None or parts.port is None:
-        raise BadInput(f"{address!r} is no scheduler address", hint="tls://host:port")
+    try:
+        parts = urlsplit(address if "://" in address else f"tcp://{address}")
+        if parts.hostname is None or parts.port is None:
+            raise ValueError(address)
+    except ValueError as error:
+        raise BadInput(f"{address!r} is no scheduler address", hint="tls://host:port") from error
     if parts.scheme == "tls":
         return
     loopback = parts.hostname == "localhost"

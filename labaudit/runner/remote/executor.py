@@ -21,7 +21,7 @@ from labaudit.records.trial_record import TrialRecord
 from labaudit.runner.commit import close_lost_attempt, log_identity, staging
 from labaudit.runner.context import RunContext
 from labaudit.runner.executor import TrialDone
-from labaudit.runner.remote.cluster import Cluster, WorkerIdentity, connect
+from labaudit.runner.remote.cluster import Cluster, WorkerIdentity, connect, require_dask, require_tls
 from labaudit.runner.remote.description import describe
 from labaudit.runner.remote.ingest import WorkerRefused, ingest
 from labaudit.runner.remote.parts import RunParts, parts_of
@@ -45,6 +45,10 @@ class DaskExecutor:
     evidence_origin: EvidenceOrigin = "worker"
 
     def __init__(self, scheduler: str | None, *, workers: int, objects_url: str | None = None) -> None:
+        # What can be told by looking is told before there is a run to resume.
+        require_dask()
+        if scheduler is not None:
+            require_tls(scheduler)
         self._scheduler = scheduler
         self._workers = workers
         self._objects_url = objects_url

@@ -11,14 +11,15 @@ from pathlib import Path
 import pytest
 
 from labaudit.attest.keys import PrivateKey
+from labaudit.cli import invoke
 from labaudit.engines.process_engine import ProcessEngine
-from labaudit.errors import PolicyUnmet
+from labaudit.errors import EnvironmentLacks, PolicyUnmet
 from labaudit.pipeline.run import RunRequest, resolve_experiment, run_experiment
 from labaudit.planning.schedule import PlannedTrial
 from labaudit.runner.commit import staging
 from labaudit.runner.context import RunContext, RunOptions
 from labaudit.runner.execution import open_context
-from labaudit.runner.remote.cluster import require_tls
+from labaudit.runner.remote.cluster import connect, require_tls
 from labaudit.runner.remote.executor import DaskExecutor
 from labaudit.runner.remote.ingest import WorkerRefused, ingest
 from labaudit.runner.remote.parts import parts_of
@@ -211,3 +212,21 @@ def test_a_cluster_started_for_the_run_completes_it_and_says_what_it_could_not_c
     assert len(described["workers"]) == 2
     assert described["not_checked"]
     assert verify_target(result.run.path, Request(integrity_only=True)).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "code"),
+    [("tcp://cluster.example:8786", 3), ("garbage", 2), ("tls://host:99999", 2), ("tls://[::1:8786", 2)],
+)
+def test_a_scheduler_that_cannot_be_meant_is_refused_before_there_is_a_run(
+    tmp_path: Path, scheduler: str, code: int
+) -> None:
+    write_experiment(tmp_path)
+    words = ["run", str(tmp_path / "experiment.yaml"), "--lab-dir", str(tmp_path / ".lab")]
+    assert invoke([*words, "--executor", "dask", "--scheduler", scheduler]) == code
+    assert LabFolder(tmp_path / ".lab").run_ids() == []
+
+
+def test_tls_without_certificates_is_told_in_words() -> None:
+    with pytest.raises(EnvironmentLacks, match="has no certificates"), connect("tls://127.0.0.1:1", 1):
+        pass
