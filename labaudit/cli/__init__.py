@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from labaudit import __version__
+from labaudit.cli.ending import flush_output, in_our_words, settle_output
 from labaudit.errors import LabauditError
 
 # name -> (module, attribute, one-line help); the help stands here so that `labaudit --help` loads no command.
@@ -61,6 +62,13 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(importlib.import_module(f"labaudit.cli.{module}"), attribute)
         return command
 
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except OSError as error:
+            # click would end with 1 and without a word on a broken pipe, whatever pipe it is.
+            raise in_our_words(error) from error
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, COMMANDS[name][2]) for name in self.list_commands(ctx)])
@@ -81,7 +89,8 @@ def labaudit() -> None:
 
 def main() -> None:
     """The console script: runs a command and ends with the documented exit code."""
-    sys.exit(invoke())
+    settle_output()
+    sys.exit(flush_output(invoke()))
 
 
 def invoke(arguments: list[str] | None = None) -> int:
@@ -97,18 +106,11 @@ def invoke(arguments: list[str] | None = None) -> int:
     except click.ClickException as error:
         error.show()
         return 2
-    except OSError as error:
-        # A full disk or a shut folder that no command foresaw is still no reason for a traceback.
-        return _refused_by_the_system(error)
+    except Exception as error:  # noqa: BLE001 - the one catcher of what nobody foresaw
+        unforeseen = in_our_words(error)
+        _say(f"labaudit: {unforeseen}")
+        return unforeseen.exit_code
     return code if isinstance(code, int) else 0
-
-
-def _refused_by_the_system(error: OSError) -> int:
-    from labaudit.store.atomic import explain
-
-    explained = explain(error, Path(str(error.filename or "the file system")))
-    _say(f"labaudit: {explained}")
-    return explained.exit_code
 
 
 def _say(text: str) -> None:

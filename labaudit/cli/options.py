@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
@@ -30,13 +27,3 @@ def json_option(command: Command) -> Command:
 def print_json(value: object) -> None:
     """One JSON document on stdout."""
     click.echo(json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True))
-
-
-@contextmanager
-def reader_may_leave() -> Iterator[None]:
-    """Words that nobody takes any more go nowhere, and the command ends as it would have."""
-    try:
-        yield
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

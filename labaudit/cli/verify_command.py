@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from labaudit.cli.options import reader_may_leave
 from labaudit.errors import BadInput
 from labaudit.store import atomic
 from labaudit.store.lab_folder import LabFolder
@@ -62,10 +61,8 @@ def verify(target: str | None, as_json: bool, **options: Any) -> None:
         signer = write_vsa(report, options["emit_vsa"], lab, key_path=options["vsa_key"])
         click.echo(_vsa_line(options["emit_vsa"], signer), err=True)
     lines = [json.dumps(report.as_json(), ensure_ascii=False)] if as_json else report_lines(report)
-    # The exit code is the verdict, also where nobody reads to the end: `labaudit verify ... | head`.
-    with reader_may_leave():
-        for line in lines:
-            click.echo(line)
+    for line in lines:
+        click.echo(line)
     click.get_current_context().exit(report.exit_code)
 
 
