@@ -140,7 +140,7 @@ def sign_run(run: RunFolder, signer: Signer, *, log_key: LogKey, layout_key: Pri
         atomic.write_bytes(run.bundle(kind), data)
     atomic.write_bytes(run.attestations / f"{run_id}.intoto.jsonl", envelopes_file(bundles.values()))
     atomic.write_bytes(run.attestations / "trusted_root.json", trusted_root_bytes())
-    with atomic.replacing(run.attestations / "SHA256SUMS") as stream:
+    with atomic.replacing(run.sums) as stream:
         for line in sums_of_run(run, facts.manifest, facts.manifest_sha256):
             stream.write(line)
     return Sealed(run_id, "sha256:" + facts.manifest_sha256, signer.name, kinds)

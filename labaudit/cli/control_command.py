@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import click
 
@@ -29,9 +30,10 @@ def control(run: str, action: str, trial: str | None, label: str | None, lab_dir
     lab = LabFolder.locate(lab_dir)
     if label is not None and action != "checkpoint":
         raise BadInput(f"--label names a checkpoint; {action} takes none")
-    run_name, _, inner = run.partition("/") if not (lab.runs_folder / run).is_dir() and "/" in run else (run, "", "")
-    run_id = lab.find_run(run_name).run_id
-    chosen = _choose(sorted(running_trials(lab, run_id)), trial or inner or None, run_id)
+    run_name, _, inner = (run, "", "") if "/" not in run or Path(run).is_dir() else run.rpartition("/")
+    found = lab.find_run(run_name)
+    lab, run_id = lab.home_of(found), found.run_id
+    chosen = _choose(sorted(running_trials(lab, run_id)), trial or inner or None, lab.named(run_id))
     for trial_id in chosen:
         request(lab, run_id, trial_id, action, label)
     if as_json:
@@ -41,8 +43,8 @@ def control(run: str, action: str, trial: str | None, label: str | None, lab_dir
             click.echo(f"{trial_id}: {action} asked for" + (f" ({label})" if label else ""))
 
 
-def _choose(running: list[str], wanted: str | None, run_id: str) -> list[str]:
-    hint = f"`labaudit status {run_id}` lists what runs"
+def _choose(running: list[str], wanted: str | None, named: str) -> list[str]:
+    run_id, hint = named.partition(" ")[0], f"`labaudit status {named}` lists what runs"
     if not running:
         raise BadInput("no trial of this run is running", where=run_id, hint=hint)
     if wanted is None:

@@ -26,6 +26,8 @@ def resume(ctx: click.Context, /, run: str, lab_dir: str | None, as_json: bool, 
     from labaudit.store.lab_folder import LabFolder
 
     lab = LabFolder.locate(lab_dir)
-    result = resume_run(lab, lab.find_run(run), request_from(options), ConsoleProgress(quiet=options["quiet"]))
+    found = lab.find_run(run)
+    request = request_from(options)
+    result = resume_run(lab.home_of(found), found, request, ConsoleProgress(quiet=options["quiet"]))
     show_result(result, as_json, key=options["key"])
     ctx.exit(1 if result.invalid else 0)

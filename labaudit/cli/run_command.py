@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -130,11 +131,11 @@ def _next_steps(result: RunResult, key: Path | None) -> list[str]:
     from labaudit.store.lab_folder import LabFolder
 
     lab = LabFolder(result.run.path.parent.parent)
-    elsewhere = "" if lab.path == LabFolder.locate().path else f" --lab-dir {lab.path}"
-    steps = [f"report     labaudit site {result.run.run_id} --out site{elsewhere}"]
+    steps = [f"report     labaudit site {lab.named(result.run.run_id)} --out site"]
+    check = f"check      labaudit verify {shlex.quote(str(result.run.path))}"
     if result.sealed.signer is None:
-        return [*steps, f"check      labaudit verify {result.run.path} --integrity-only"]
+        return [*steps, f"{check} --integrity-only"]
     # Whom to trust is the reader's choice; this line is for the lab itself.
     public = lab.public_key if key is None else key.with_suffix(".pub")
-    shown = str(public) if public.is_file() else f"PUBLIC_KEY_OF_{result.sealed.signer}"
-    return [*steps, f"check      labaudit verify {result.run.path} --key {shown}"]
+    shown = shlex.quote(str(public)) if public.is_file() else f"PUBLIC_KEY_OF_{result.sealed.signer}"
+    return [*steps, f"{check} --key {shown}"]

@@ -25,11 +25,13 @@ def status(run: str | None, lab_dir: str | None, as_json: bool) -> None:
     from labaudit.store.lab_folder import LabFolder
 
     lab = LabFolder.locate(lab_dir)
-    named = None if run is None else lab.find_run(run)
-    if named is not None and not (named.resolved.exists() or named.path.parent == lab.runs_folder):
-        raise BadInput("is no run folder", where=str(named.path), hint=f"it has no {named.resolved.name}")
-    rows = [_row(lab, item) for item in ([named] if named else lab.runs()) if named or not item.sealed]
-    family = None if named is None else family_of(lab, named)
+    found = None if run is None else lab.find_run(run)
+    lab = lab if found is None else lab.home_of(found)
+    if found is not None and not (found.resolved.exists() or found.path.parent == lab.runs_folder):
+        raise BadInput("is no run folder", where=str(found.path), hint=f"it has no {found.resolved.name}")
+    waiting = (item for item in lab.runs() if not item.sealed or item.half_signed)
+    rows = [_row(lab, item) for item in ((found,) if found else waiting)]
+    family = None if found is None else family_of(lab, found)
     if family is not None:
         rows[0] |= {"parent": family.parent, "children": list(family.children)}
     if as_json:
@@ -42,7 +44,7 @@ def status(run: str | None, lab_dir: str | None, as_json: bool) -> None:
         for trial in row["running"]:
             click.echo(f"  running {trial}")
         if row["state"] == "interrupted":
-            click.echo(f"  go on with: labaudit resume {row['run_id']}")
+            click.echo(f"  go on with: labaudit resume {lab.named(row['run_id'])}")
         if row["state"] == "not_started":
             click.echo("  its start was interrupted; start it again with labaudit run")
     for line in family.lines() if family is not None else ():
@@ -83,7 +85,8 @@ def _row(lab: LabFolder, run: RunFolder) -> dict[str, Any]:
         experiment, scheduled = str(resolved["experiment"]["id"]), int(resolved["schedule"]["trials"])  # type: ignore[index]
     except (LabauditError, KeyError, TypeError, ValueError):
         experiment, scheduled = "unreadable", 0
-    state = "sealed" if run.sealed else "running" if is_running(lab, run.run_id) else _left_as(run, experiment)
+    done = run.sealed and not run.half_signed
+    state = "sealed" if done else "running" if is_running(lab, run.run_id) else _left_as(run, experiment)
     return {
         "run_id": run.run_id,
         "experiment": experiment,

@@ -12,17 +12,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from labaudit.attest.layout import link_name
 from labaudit.attest.sbom import SbomReport, describe_harness, describe_image
-from labaudit.attest.seal import Sealed, seal_run, sign_resolve_link
+from labaudit.attest.seal import Sealed, seal_run, sign_resolve_link, sign_run
 from labaudit.attest.signers import KeySigner
 from labaudit.attest.trust_store import LabKeys, ensure_keys
 from labaudit.core.clock import Clock, SystemClock
 from labaudit.engines.protocol import Engine
 from labaudit.engines.select import select_engine
-from labaudit.errors import BadInput, Contradiction, Interrupted
+from labaudit.errors import BadInput, Contradiction, EnvironmentLacks, Interrupted
 from labaudit.harnesses.select import check_harness
+from labaudit.pipeline.advice import warnings
 from labaudit.planning.loader import load_experiment
 from labaudit.planning.resolver import ExperimentResolver, Resolution
+from labaudit.records.attestation import Attestation
 from labaudit.records.grades import Grades
 from labaudit.records.inclusion import Inclusion
 from labaudit.records.resolved import ResolvedExperiment
@@ -112,7 +115,7 @@ def run_experiment(yaml_path: Path, lab: LabFolder, request: RunRequest, progres
 
 def resume_run(lab: LabFolder, run: RunFolder, request: RunRequest, progress: Progress) -> RunResult:
     """Goes on where an interrupted run stopped; finished trials are kept."""
-    if run.sealed:
+    if run.sealed and not run.half_signed:
         raise BadInput(f"run {run.run_id} is finished and sealed", where=str(run.path), hint="nothing is left to do")
     resolved, _ = read_resolved(run)
     with run_lock(lab, run.run_id):
@@ -122,11 +125,13 @@ def resume_run(lab: LabFolder, run: RunFolder, request: RunRequest, progress: Pr
                 atomic.remove_leftovers(place)
             elif place.name.startswith(atomic.TEMPORARY_PREFIX):
                 place.unlink()
+        if run.sealed:
+            return _sign_to_the_end(lab, run, resolved, request, progress)
+        run.artifacts.remove_unfinished()
         engine, _ = select_engine(resolved.runtime.engine.resolved)
         with engine:
             keys = _keys(lab, request, resolved, progress)
-            if keys is not None and not any(run.attestations.glob("resolve.*.link")):
-                sign_resolve_link(run, keys.signing)
+            _keep_the_plans_signer(run, keys)
             progress.stage(f"resuming {run.run_id} on {engine.name}")
             return _run_trials(lab, run, engine, keys, request, progress)
 
@@ -148,11 +153,15 @@ def _run_trials(
         self_test=self_test,
         evidence_origin=executor.evidence_origin,
     )
+    go_on = f"go on with: labaudit resume {lab.named(run.run_id)}"
     try:
         execute(ctx, executor, on_start=progress.trials, on_done=progress.trial)
+        result = finish_run(ctx.run, ctx.resolved, keys, request.clock, progress, engine=engine, live=ctx.live)
     except Interrupted as error:
-        raise Interrupted(error.what, where=run.run_id, hint=f"go on with: labaudit resume {run.run_id}") from error
-    result = finish_run(ctx.run, ctx.resolved, keys, request.clock, progress, engine=engine, live=ctx.live)
+        raise Interrupted(error.what, where=run.run_id, hint=go_on) from error
+    except EnvironmentLacks as error:
+        hint = error.hint if "labaudit resume" in error.hint else f"{error.hint}\n  {go_on}".strip()
+        raise EnvironmentLacks(error.what, where=error.where, hint=hint) from error
     remove_live(lab, run.run_id)
     return result
 
@@ -188,7 +197,7 @@ def finish_run(
         log_key=keys.log if keys is not None else None,
         sbom_missing=report.missing,
     )
-    return RunResult(run, grades, included, sealed, invalidating(resolved, included, report), warnings(included))
+    return RunResult(run, grades, included, sealed, invalidating(resolved, included, report), warnings(run, included))
 
 
 def make_sboms(
@@ -250,19 +259,32 @@ def invalidating(resolved: ResolvedExperiment, included: Inclusion, report: Sbom
     return tuple(found)
 
 
-def warnings(included: Inclusion) -> tuple[str, ...]:
-    """What a reader of the grades should know besides."""
-    found: list[str] = []
-    lost = [row for row in included.rows if row.status == "lost"]
-    if lost:
-        found.append(f"{len(lost)} trial(s) lost: {lost[0].reason}")
-    errors = sum(1 for row in included.rows if row.outcome == "error")
-    if errors:
-        found.append(f"{errors} trial(s) ended in error")
-    missing = sum(1 for row in included.rows if row.outcome == "missing")
-    if missing:
-        found.append(f"{missing} trial(s) left no usable output")
-    return tuple(found)
+def _sign_to_the_end(
+    lab: LabFolder, run: RunFolder, resolved: ResolvedExperiment, request: RunRequest, progress: Progress
+) -> RunResult:
+    """Signatures follow from key and manifest alone, so those that are there already come out the same."""
+    keys = _keys(lab, request, resolved, progress)
+    _keep_the_plans_signer(run, keys)
+    progress.stage(f"signing {run.run_id}, which was sealed already")
+    assert keys is not None, "half signed means that there is a link, and a link demands its key"
+    sealed = sign_run(run, KeySigner(keys.signing), log_key=keys.log)
+    included = Inclusion.from_bytes(atomic.read_bytes(run.inclusion), where=str(run.inclusion))
+    grades = Grades.from_bytes(atomic.read_bytes(run.grades), where=str(run.grades))
+    told = Attestation.from_bytes(atomic.read_bytes(run.attestation), where=str(run.attestation))
+    report = SbomReport(missing=[entry.to_json() for entry in told.sbom.missing])
+    remove_live(lab, run.run_id)
+    return RunResult(run, grades, included, sealed, invalidating(resolved, included, report), warnings(run, included))
+
+
+def _keep_the_plans_signer(run: RunFolder, keys: LabKeys | None) -> None:
+    """Signs a plan that nobody signed yet. With another key the run would contradict itself: the plan's link stays."""
+    links = [path.name for path in run.attestations.glob("resolve.*.link")]
+    if keys is not None and not links:
+        sign_resolve_link(run, keys.signing)
+    elif links and (keys is None or link_name("resolve", keys.signing.public) not in links):
+        what = "the plan of this run was signed when it started, and not by the key that is at hand now"
+        hint = f"resume with --key and the private key of {', '.join(links)}"
+        raise BadInput(what, where=str(run.path), hint=hint)
 
 
 def _keys(

@@ -40,7 +40,7 @@ def run_lock(lab: LabFolder, run_id: str) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            hint = f"`labaudit status {run_id}` shows how far it is"
+            hint = f"`labaudit status {lab.named(run_id)}` shows how far it is"
             raise BadInput(f"another process is running {run_id}", hint=hint) from error
         yield
     finally:

@@ -10,6 +10,7 @@ import io
 import os
 import shutil
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 
 from labaudit.core import ids
@@ -36,9 +37,21 @@ EVALUATOR_ROLE = "evaluator source:"
 
 
 def create_run(lab: LabFolder, resolution: Resolution, clock: Clock) -> RunFolder:
-    """Writes what is fixed before the first trial; the registry line comes last and says when the plan stood."""
+    """Writes what is fixed before the first trial; the registry line comes last and says when the plan stood.
+
+    A start that fails leaves no run: what stands half-written could neither be resumed nor verified.
+    """
     now = clock.now()
     run = lab.new_run(ids.run_id(now, resolution.digest))
+    try:
+        return _write_plan(lab, run, resolution, now)
+    except BaseException:
+        shutil.rmtree(run.path, ignore_errors=True)
+        shutil.rmtree(live_folder(lab, run.run_id), ignore_errors=True)
+        raise
+
+
+def _write_plan(lab: LabFolder, run: RunFolder, resolution: Resolution, now: datetime) -> RunFolder:
     run.artifacts.put(resolution.dataset.data, _CONTENT_TYPES[resolution.dataset.format])
     if resolution.harness_archive is not None:
         run.artifacts.put(resolution.harness_archive, "application/x-tar")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,6 +42,18 @@ class LabFolder:
         if path.exists() and not path.is_dir():
             raise BadInput("is no folder", where=str(path), hint=f"--lab-dir and {ENVIRONMENT_VARIABLE} name a folder")
         return cls(path)
+
+    def named(self, run_id: str) -> str:
+        """What a command line has to say to find this run from here: its id, and the lab if it is not the usual."""
+        usual = self.path == LabFolder.locate().path
+        return run_id if usual else f"{run_id} --lab-dir {shlex.quote(str(self.path))}"
+
+    def home_of(self, run: RunFolder) -> LabFolder:
+        """The lab that a run lies in, whose keys, lock and half-done trials are the run's; this one for a stray run."""
+        home = LabFolder(run.path.absolute().parent.parent)
+        if run.path.absolute().parent != home.runs_folder or not home.registry.is_file():
+            return self
+        return self if home.path == self.path.absolute() else home
 
     def run_ids(self) -> list[str]:
         """All runs by the names of their folders, oldest first."""

@@ -90,6 +90,7 @@ class RunFolder:
         self.manifest = path / "manifest.json"
         self.attestations = path / "attestations"
         self.checkpoint = self.attestations / "checkpoint"
+        self.sums = self.attestations / "SHA256SUMS"
         self.artifacts = ArtifactStore(self.artifacts_folder)
 
     @property
@@ -128,6 +129,11 @@ class RunFolder:
     def sealed(self) -> bool:
         """A run with a manifest is never changed again."""
         return self.manifest.is_file()
+
+    @property
+    def half_signed(self) -> bool:
+        """Sealed, and its signing was begun (the plan's link comes first) and not ended (the sums come last)."""
+        return self.sealed and any(self.attestations.glob("*.link")) and not self.sums.is_file()
 
     def run_level_files(self) -> Iterator[Path]:
         """Files that `manifest.json` lists: all but itself, trials/, artifacts/ and attestations/, sorted by path."""
