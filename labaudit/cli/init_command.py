@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -25,4 +26,4 @@ def init(folder: Path) -> None:
     for path in files:
         atomic.write_bytes(folder / path, (source / path).read_bytes())
         click.echo(f"wrote {folder / path}")
-    click.echo(f"next: labaudit run {folder / 'experiment.yaml'}")
+    click.echo(f"next: labaudit run {shlex.quote(str(folder / 'experiment.yaml'))}")

@@ -47,9 +47,9 @@ def policy_path(name: str) -> Path:
     """The file of one policy, such as `default.yaml` or `seccomp.json`; a name without ending means `.yaml`."""
     folder = resource_dir("policies")
     wanted = name if "." in name else f"{name}.yaml"
-    known = sorted(path.name for path in folder.iterdir() if path.is_file())
-    if wanted not in known:
-        raise BadInput(f"there is no bundled policy {name!r}", hint="known: " + (", ".join(known) or "none"))
+    if wanted not in {path.name for path in folder.iterdir() if path.is_file()}:
+        known = ", ".join(sorted(path.stem for path in folder.glob("*.yaml")))
+        raise BadInput(f"there is no bundled policy {name!r}", hint=f"known: {known or 'none'}")
     return folder / wanted
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 import pytest
 
-from labaudit.cli import COMMANDS, labaudit
+from labaudit.cli import COMMANDS, invoke, labaudit
 from labaudit.errors import BadInput
 from labaudit.planning.loader import load_experiment
 from labaudit.records import schema_registry
@@ -77,7 +77,7 @@ def test_the_harness_of_the_tutorial_writes_a_valid_output(tmp_path: Path) -> No
     environment = {**os.environ, "LABAUDIT_TRIAL_INPUT": str(tmp_path / "trial_input.json")}
     subprocess.run([sys.executable, "-c", program], env=environment, check=True)
     output = json.loads((tmp_path / "trial_output.json").read_bytes())
-    assert output["answer"] == "Hello, Ada!"
+    assert output["answer"] == "Hello Ada"
     assert list(schema_registry.validate("trial_output_v1", output)) == []
     assert list(schema_registry.validate("trial_output_v1", {**output, "bogus": 1})) != []
 
@@ -90,3 +90,22 @@ def test_the_experiment_of_the_tutorial_loads(tmp_path: Path) -> None:
     (tmp_path / "experiment.yaml").write_text(text.replace("primary:", "primry:"))
     with pytest.raises(BadInput, match="primry"):
         load_experiment(tmp_path / "experiment.yaml")
+
+
+def test_the_tutorial_typed_as_it_stands_finds_the_difference_that_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its file and its agent over the tasks that `init` writes, then the comparison that it names."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("LABAUDIT_DIR", raising=False)
+    assert invoke(["init", "."]) == 0
+    (text,), (program,) = blocks(RUN_TUTORIAL, "yaml"), blocks(RUN_TUTORIAL, "python")
+    Path("experiment.yaml").write_text(text)
+    Path("harness/agent.py").write_text(program)
+    assert invoke(["run", "experiment.yaml", "--engine", "process", "--quiet"]) == 0
+    (line,) = (line for where, line in command_lines() if RUN_TUTORIAL.name in where and " compare " in line)
+    capsys.readouterr()
+    assert invoke([*shlex.split(line)[1:], "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["comparisons"]
+    means = [found["arms"][arm]["mean"] for arm in ("baseline", "variant")]
+    assert means == [1.0, 0.5]

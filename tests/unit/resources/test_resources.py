@@ -61,3 +61,8 @@ def test_a_folder_that_is_nowhere_is_a_broken_installation(tmp_path: Path, monke
     monkeypatch.setattr(resources, "_CHECKOUT", tmp_path)
     with pytest.raises(EnvironmentLacks, match="schemas/ is missing"):
         resources.schema_names()
+
+
+def test_a_misspelt_policy_is_answered_with_policies_only() -> None:
+    with pytest.raises(BadInput, match=r"known: default, publication, release$"):
+        resources.policy_path("relase")
