@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,12 +55,31 @@ def ensure_keys(lab: LabFolder, *, key_path: Path | None = None, passphrase: byt
     path = key_path or lab.signing_key
     made_now = False
     if key_path is None and not path.exists():
-        new_pair(lab, passphrase=secret)
-        made_now = True
+        with _alone_in(lab.keys):
+            if not path.exists():
+                new_pair(lab, passphrase=secret)
+                made_now = True
     signing = PrivateKey.load(path, passphrase=secret)
     if not lab.log_key.exists():
-        LogKey.generate().save(lab.log_key, passphrase=secret)
+        with _alone_in(lab.keys):
+            if not lab.log_key.exists():
+                LogKey.generate().save(lab.log_key, passphrase=secret)
     return LabKeys(signing, LogKey.load(lab.log_key, passphrase=secret), path, made_now)
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Two first runs of a lab at once: one makes the keys, the other waits and finds them."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise atomic.explain(error, folder) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def new_pair(lab: LabFolder, *, name: str = "labaudit", passphrase: bytes | None = None) -> NamedKey:
