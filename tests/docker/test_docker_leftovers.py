@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from labaudit.engines.docker.engine import DockerEngine
 from labaudit.engines.host.ownership import OWNER
 from labaudit.engines.protocol import NetworkSpec
 from tests.engine_contract import run, until
-from tests.leftovers import NOTHING, end_runner, left_over, own_runtime_folder, start_runner
+from tests.leftovers import NOTHING, REPOSITORY, end_runner, left_over, own_runtime_folder, start_runner
 
 pytestmark = [pytest.mark.docker, pytest.mark.xdist_group("docker")]
 
@@ -55,6 +57,25 @@ def test_a_killed_runner_is_cleared_away_by_the_next_one(engine: DockerEngine, p
     assert {item.labels["trial"] for item in gone if item.kind == "container"} == {"trial-test"}
     assert folder.name in {item.name for item in gone if item.kind == "folder"}
     assert not folder.exists()
+
+
+def test_the_network_of_a_self_test_that_was_killed_is_cleared_away(engine: DockerEngine) -> None:
+    source = (
+        "import time\nfrom labaudit.engines.docker.engine import DockerEngine\n"
+        "from labaudit.engines.docker.canaries import DockerCanaries\n"
+        "with DockerEngine.connect() as engine, DockerCanaries(engine) as made:\n"
+        "    print(made.network, flush=True); time.sleep(300)"
+    )
+    runner = subprocess.Popen([sys.executable, "-c", source], cwd=REPOSITORY, stdout=subprocess.PIPE)
+    assert runner.stdout is not None
+    name = runner.stdout.readline().decode().strip()
+    engine.reap()
+    assert len(engine.client.networks(names=[name])) == 1  # its owner lives
+    runner.kill()
+    runner.wait(60)
+    runner.stdout.close()
+    assert name in {item.name for item in engine.reap() if item.kind == "network"}
+    assert engine.client.networks(names=[name]) == []
 
 
 def test_an_interrupted_runner_leaves_nothing(engine: DockerEngine, runtime: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -106,7 +107,20 @@ class DockerEngine:
                 with suppress(*BROKEN):
                     self._client.remove_container(container["Id"], force=True, v=True)
                     gone.append(Reaped("container", container["Id"][:12], labels))
-        return (*gone, *reap_folders())
+        return (*gone, *self._reap_networks(), *reap_folders())
+
+    def _reap_networks(self) -> Iterator[Reaped]:
+        """The bridges of canaries and stand-ins: a runner that is killed in its self-test leaves one. After containers,
+        because an engine keeps a network that something is still on."""
+        with calling("list its networks"):
+            found = self._client.networks(filters={"label": OWNER})
+        for network in found:
+            labels = {key.removeprefix(PREFIX): value for key, value in (network.get("Labels") or {}).items()}
+            owner = Owner.parse(labels.get("owner", ""))
+            if owner is not None and owner.is_dead():
+                with suppress(*BROKEN):
+                    self._client.remove_network(network["Id"])
+                    yield Reaped("network", str(network["Name"]), labels)
 
     def close(self) -> None:
         self.close_networks()

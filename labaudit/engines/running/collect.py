@@ -41,7 +41,11 @@ def collect(source: Path, target: Path, *, max_bytes: int) -> Collection:
     """Copies the regular files below `source` to `target` (made if needed); files get mode 0644."""
     target.mkdir(parents=True, exist_ok=True)
     walk = _Walk(target, max_bytes)
-    folder = os.open(source, _FOLDER)
+    try:
+        folder = os.open(source, _FOLDER)
+    except OSError as error:
+        # A harness with the runner's own user can shut its folder; that is its result, and no fault of the machine.
+        return Collection(refused=(RefusedEntry(".", "unreadable", error.strerror or "cannot be read"),))
     try:
         _folder(walk, folder, ())
     finally:
@@ -54,13 +58,13 @@ def collect(source: Path, target: Path, *, max_bytes: int) -> Collection:
 def _folder(walk: _Walk, folder: int, parts: tuple[str, ...]) -> None:
     for name in sorted(os.listdir(folder)):
         here = (*parts, name)
+        if len(walk.files) + len(walk.refused) >= MAX_FILES:
+            walk.refused.append(RefusedEntry(shown(here), "too_many", f"more than {MAX_FILES} entries"))
+            return
         if reason := _bad_name(name):
             walk.refused.append(RefusedEntry(shown(here), "bad_name", reason))
         elif len(here) > MAX_DEPTH:
             walk.refused.append(RefusedEntry(shown(here), "too_deep", f"more than {MAX_DEPTH} levels down"))
-            return
-        elif len(walk.files) + len(walk.refused) >= MAX_FILES:
-            walk.refused.append(RefusedEntry(shown(here), "too_many", f"more than {MAX_FILES} entries"))
             return
         else:
             _entry(walk, folder, name, here)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -149,8 +150,9 @@ class CheckpointManager:
         found: dict[str, str] = {}
         for key, name in (("memory_ref", MEMORY), ("rng_ref", RNG)):
             path = state / name if state is not None else None
-            if path is not None and path.is_file() and not path.is_symlink() and path.stat().st_size <= MAX_PART:
-                found[key] = self._put(path.read_bytes(), "application/octet-stream", f"checkpoint {name}")
+            with suppress(PermissionError):  # the tree lists it as left out
+                if path is not None and path.is_file() and not path.is_symlink() and path.stat().st_size <= MAX_PART:
+                    found[key] = self._put(path.read_bytes(), "application/octet-stream", f"checkpoint {name}")
         return found
 
     def _put(self, data: bytes, content_type: str, role: str) -> str:

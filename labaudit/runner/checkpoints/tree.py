@@ -20,6 +20,9 @@ from labaudit.errors import BadInput
 
 SCHEMA = "tree_manifest_v1"
 MAX_DEPTH = 64
+# Holes take no room, so no quota bounds them: one call makes a file that nobody reads to its end in a lifetime.
+MAX_HOLES = 64 << 20
+_SLACK = 4096
 
 
 @dataclass(frozen=True, order=True)
@@ -88,9 +91,12 @@ def read_manifest(data: bytes, where: str = "tree manifest") -> tuple[TreeEntry,
 
 
 def list_tree(root: Path, *, skip: frozenset[bytes] = frozenset()) -> Tree:
-    """Everything below `root` but the paths in `skip`."""
+    """Everything below `root` but the paths in `skip`; what its owner has made unreadable is left out, and listed."""
     listing = _Listing(skip)
-    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        return Tree((), (f".: cannot be read: {error.strerror}",))
     try:
         listing.folder(descriptor, b"", 0)
     finally:
@@ -101,6 +107,7 @@ def list_tree(root: Path, *, skip: frozenset[bytes] = frozenset()) -> Tree:
 class _Listing:
     def __init__(self, skip: frozenset[bytes]) -> None:
         self._skip = skip
+        self._holes = 0
         self.entries: list[TreeEntry] = []
         self.left_out: list[str] = []
 
@@ -110,22 +117,29 @@ class _Listing:
             path = prefix + name
             if path in self._skip:
                 continue
-            found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
-            if stat.S_ISDIR(found.st_mode):
-                self._enter(descriptor, name, path, depth)
-            elif stat.S_ISLNK(found.st_mode):
-                self._link(path, os.fsencode(os.readlink(name, dir_fd=descriptor)))
-            elif stat.S_ISREG(found.st_mode):
-                self._file(descriptor, name, path, found.st_mode)
-            else:
-                self.left_out.append(f"{_shown(path)}: no file, folder or link")
+            try:
+                self._entry(descriptor, name, path, depth)
+            except OSError as error:
+                # A harness that runs as the runner's own user can take it the right to read: no reason to lose a trial.
+                self.left_out.append(f"{_shown(path)}: cannot be read: {error.strerror}")
+
+    def _entry(self, descriptor: int, name: bytes, path: bytes, depth: int) -> None:
+        found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+        if stat.S_ISDIR(found.st_mode):
+            self._enter(descriptor, name, path, depth)
+        elif stat.S_ISLNK(found.st_mode):
+            self._link(path, os.fsencode(os.readlink(name, dir_fd=descriptor)))
+        elif stat.S_ISREG(found.st_mode):
+            self._file(descriptor, name, path, found)
+        else:
+            self.left_out.append(f"{_shown(path)}: no file, folder or link")
 
     def _enter(self, descriptor: int, name: bytes, path: bytes, depth: int) -> None:
         if depth >= MAX_DEPTH:
             self.left_out.append(f"{_shown(path)}: more than {MAX_DEPTH} folders deep")
             return
-        self.entries.append(TreeEntry(path, "folder"))
         inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=descriptor)
+        self.entries.append(TreeEntry(path, "folder"))
         try:
             self.folder(inner, path + b"/", depth + 1)
         finally:
@@ -137,9 +151,15 @@ class _Listing:
         else:
             self.left_out.append(f"{_shown(path)}: a link out of the folder")
 
-    def _file(self, descriptor: int, name: bytes, path: bytes, mode: int) -> None:
+    def _file(self, descriptor: int, name: bytes, path: bytes, found: os.stat_result) -> None:
+        holes = found.st_size - found.st_blocks * 512
+        if holes > _SLACK:
+            if self._holes + holes > MAX_HOLES:
+                self.left_out.append(f"{_shown(path)}: a sparse file with more holes than are read")
+                return
+            self._holes += holes
         digest, size = _hash(descriptor, name)
-        self.entries.append(TreeEntry(path, "file", bool(mode & 0o111), size, digest))
+        self.entries.append(TreeEntry(path, "file", bool(found.st_mode & 0o111), size, digest))
 
 
 def stays_inside(path: bytes, target: bytes) -> bool:

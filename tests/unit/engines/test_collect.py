@@ -57,11 +57,22 @@ def test_a_link_to_a_folder_is_not_entered(out: Path, tmp_path: Path) -> None:
     assert taken(out) == ({}, {"dir": "symlink"})
 
 
-def test_a_surface_that_is_itself_a_link_is_refused(out: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    other.symlink_to(out)
-    with pytest.raises(OSError):
-        collect(other, tmp_path / "taken", max_bytes=10)
+def test_a_surface_that_is_a_link_or_gone_is_refused_as_a_whole(out: Path, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "key").write_text("s3cret")
+    out.rmdir()
+    assert taken(out) == ({}, {".": "unreadable"})
+    out.symlink_to(tmp_path / "real")
+    assert taken(out) == ({}, {".": "unreadable"})
+
+
+def test_bad_names_count_towards_the_bound_too(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collect_module, "MAX_FILES", 5)
+    for number in range(10):
+        (out / f"bad\n{number}").write_text("")
+    files, refused = taken(out)
+    assert files == {}
+    assert sorted(refused.values()) == ["bad_name"] * 5 + ["too_many"]
 
 
 def test_a_name_that_swaps_between_file_and_link_never_leads_outside(out: Path, tmp_path: Path) -> None:
