@@ -59,6 +59,12 @@ class ProxyLease:
         """Whether the proxy still runs. Ask before `events`: what it says about the trial's end is then about that."""
         return self.proxy.alive()
 
+    @property
+    def complete(self) -> bool:
+        """Whether `events` are all of them: the proxy ended its connections and completed its log when asked to."""
+        self.events()
+        return self._clean
+
     def events(self) -> tuple[bytes, ...]:
         """The proxy's lines since the lease began, without line ends; a half-written last line is left out.
 

@@ -256,7 +256,7 @@ class BubblewrapSandbox(LocalSandbox):
                 observed,
                 "bubblewrap",
                 proxied=lease is not None and bool(self._forwarders),
-                proxy_alive=lease.alive() if lease else None,
+                proxy_alive=lease.alive() and lease.complete if lease else None,
                 events=lease.events() if lease else (),
             ),
         )

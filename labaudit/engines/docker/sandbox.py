@@ -196,7 +196,7 @@ class DockerSandbox(SandboxLife):
                 observed,
                 "docker",
                 proxied=network is not None and network.lease is not None,
-                proxy_alive=network.alive() if network and network.lease else None,
+                proxy_alive=network.alive() and network.lease.complete if network and network.lease else None,
                 events=network.lease.events() if network and network.lease else (),
             ),
             engine_error=str(state.get("Error") or "") if state else self._lost,

@@ -71,7 +71,8 @@ class Connection:
             self._refuse(fate, Refused("timeout", "the other side took too long", 408))
         except (Gone, OSError):
             if fate.decision == "block":
-                fate.reason = "the connection ended before a request was complete"
+                ended = "the trial ended" if self._closed else "the connection ended before a request was complete"
+                fate.reason = ended
         except Exception as error:  # noqa: BLE001, a fault of ours ends the connection and still has its line
             fate.rule = fate.rule if fate.decision == "allow" else "internal_error"
             fate.reason = f"a fault in the proxy: {type(error).__name__}"
@@ -108,6 +109,8 @@ class Connection:
 
     def _show(self, upstream: socket.socket) -> None:
         self._upstream = upstream
+        if self._closed:
+            raise Gone
 
     # --- tunnels ---
 

@@ -86,6 +86,9 @@ def parse_head(head: bytes) -> Request:
         return Request(method, target, b"", headers, 0, parts[2])
     target, path = _absolute(parts[1])
     _same_host(headers, target, 80)
+    if parts[2] == b"HTTP/1.0" and any(name.lower() == b"transfer-encoding" for name, _ in headers):
+        # chunks came with 1.1: a server that goes by the version takes the body for what follows a bodiless request
+        raise Refused("ambiguous_length", "Transfer-Encoding in an HTTP/1.0 request", 400)
     if any(name.lower() == b"upgrade" for name, _ in headers):
         raise Refused("upgrade", "protocol upgrades are not passed on")
     if _FRAMING & set(_listed(headers, b"connection")):

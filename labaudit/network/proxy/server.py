@@ -15,6 +15,7 @@ from .rules import Rules
 from .wires import Resolve, hang_up, resolve_name
 
 DRAINED_WITHIN = 5.0
+_CLOSE_AGAIN = 0.25
 
 
 class ProxyServer:
@@ -47,11 +48,14 @@ class ProxyServer:
 
         TimeoutError if a connection will not end: the caller must then give up this proxy.
         """
+        deadline = time.monotonic() + DRAINED_WITHIN
         with self._idle:
-            for connection in self._open:
-                connection.close()
-            if not self._idle.wait_for(lambda: not self._open, DRAINED_WITHIN):
-                raise TimeoutError("connections are still open")
+            while self._open:
+                # again and again: one that is just between two addresses has another socket a moment later
+                for connection in self._open:
+                    connection.close()
+                if not self._idle.wait_for(lambda: not self._open, _CLOSE_AGAIN) and time.monotonic() > deadline:
+                    raise TimeoutError("connections are still open")
         return self._log.end_of_trial()
 
     def close(self) -> None:

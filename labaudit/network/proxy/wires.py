@@ -46,10 +46,11 @@ def resolve_name(host: str, port: int) -> list[str]:
 
 def resolve_within(resolve: Resolve, host: str, port: int, seconds: float, answer: Answer) -> list[str]:
     """The same with an end: the C library's own patience is longer than a trial's. Whoever puts first, answers."""
-    if not _LOOKUPS.acquire(timeout=seconds):
-        raise Refused("name_not_resolved", "too many names are being looked up", 503)
 
     def look_up() -> None:
+        # a place is waited for here and not by the caller, who must be able to give up at once
+        if not _LOOKUPS.acquire(timeout=seconds):
+            return
         try:
             answer.put(resolve(host, port))
         except (OSError, UnicodeError):

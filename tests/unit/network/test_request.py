@@ -74,6 +74,7 @@ GET = b"GET http://a.test/ HTTP/1.1\r\n"
         (GET + b"Transfer-Encoding: gzip, chunked", "ambiguous_length"),
         (GET + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", "ambiguous_length"),
         (GET + b"Transfer-Encoding: xchunked", "ambiguous_length"),
+        (GET.replace(b"HTTP/1.1", b"HTTP/1.0") + b"Transfer-Encoding: chunked", "ambiguous_length"),
         (GET + b"Connection: content-length\r\nContent-Length: 5", "ambiguous_length"),
         (GET + b"\r\n".join(b"X%d: y" % number for number in range(101)), "too_many_headers"),
         (b"CONNECT a.test HTTP/1.1", "bad_port"),
