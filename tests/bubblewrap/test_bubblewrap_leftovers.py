@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -34,9 +35,10 @@ def children_of(pid: int) -> set[str]:
     found, todo = set(), [str(pid)]
     while todo:
         for path in Path(f"/proc/{todo.pop()}/task").glob("*/children"):
-            for child in path.read_text().split():
-                found.add(child)
-                todo.append(child)
+            with suppress(OSError):  # a thread that has just ended
+                for child in path.read_text().split():
+                    found.add(child)
+                    todo.append(child)
     return found
 
 
@@ -49,11 +51,11 @@ def test_a_killed_runner_takes_its_processes_along_and_the_rest_is_reaped(
     assert len(family) >= 3  # bubblewrap, the harness, the proxy
     engine.reap()
     assert folder.exists()  # its owner lives
-    end_runner(runner, signal.SIGKILL)
-    assert until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in family), 10)
-    assert folder.exists()
     if os.geteuid() == 0:
         assert groups_of([folder.name]) != set()
+    end_runner(runner, signal.SIGKILL)
+    assert until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in family), 30)
+    assert folder.exists()
     gone = engine.reap()
     assert folder.name in {item.name for item in gone if item.kind == "folder"}
     assert groups_of([folder.name]) == set()
@@ -77,7 +79,7 @@ def test_open_descriptors_and_threads_do_not_grow(engine: Engine) -> None:
     before = held()
     for _ in range(10):
         run(engine, "true")
-    assert until(lambda: held()[0] <= before[0] and held()[1] <= before[1], 5), (before, held())
+    assert until(lambda: held()[0] <= before[0] and held()[1] <= before[1], 30), (before, held())
 
 
 @pytest.mark.acceptance

@@ -74,6 +74,8 @@ class BubblewrapSandbox(LocalSandbox):
         self._host_view: Observed | None = None
         self._forwarders: list[Forwarder] = []
         self._oom_kills: int | None = None
+        self._stopped = False
+        """Whether its processes stand still by signals, and not by the freezer."""
 
     @property
     def lease(self) -> ProxyLease | None:
@@ -195,12 +197,15 @@ class BubblewrapSandbox(LocalSandbox):
         if self._around.group is not None and self._around.group.freeze(True):
             return
         if self._init is not None:
+            self._stopped = True
             signal_all(self._init, signal.SIGSTOP)
 
     def _thaw(self) -> None:
+        # both, where the freezer was too slow and signals did its work: either alone would leave the trial standing
         if self._around.group is not None and "freezer" in self._around.group.folders:
             self._around.group.freeze(False)
-        elif self._init is not None:
+        if self._stopped and self._init is not None:
+            self._stopped = False
             signal_all(self._init, signal.SIGCONT)
 
     def execute(self, command: tuple[str, ...], timeout: float = 30.0) -> ExecResult:

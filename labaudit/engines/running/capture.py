@@ -25,6 +25,8 @@ class StreamCapture:
         self._digest, self._total = hashlib.sha256(), 0
         self._pending: bytes | None = b"" if expects_report else None
         self._live_fd = live_fd
+        self.over = False
+        """Whether the stream's end was declared; what comes later is nobody's."""
         self.report: bytes | None = None
         self.reported = threading.Event()
         """Set once the init's report is in, or once it is clear that none will come."""
@@ -46,6 +48,7 @@ class StreamCapture:
 
     def finish(self) -> CapturedStream:
         """The stream ended; what it was."""
+        self.over = True
         if self._pending:
             data, self._pending = self._pending, None
             self._keep(data)
@@ -87,12 +90,15 @@ class StreamCapture:
 
 
 def pump(fd: int, capture: StreamCapture) -> None:
-    """Feeds a pipe into a capture until its end."""
-    while True:
-        try:
-            data = os.read(fd, 1 << 16)
-        except OSError:
-            return
-        if not data:
-            return
-        capture.feed(data)
+    """Feeds a pipe into a capture until its end, then closes it.
+
+    Only the thread that reads may close: a descriptor closed under it can be another pipe by the next read, and bytes of
+    one trial would end in another's log.
+    """
+    try:
+        while (data := os.read(fd, 1 << 16)) and not capture.over:
+            capture.feed(data)
+    except OSError:
+        pass
+    finally:
+        os.close(fd)

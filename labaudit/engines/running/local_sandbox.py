@@ -76,7 +76,7 @@ class LocalSandbox(SandboxLife):
         self._process, self._launched = process, True
         stdin = os.fdopen(in_pipe[1], "wb", buffering=0) if in_pipe else None
         pumps = [thread(pump, out_pipe[0], self._out), thread(pump, err_pipe[0], self._err)]
-        thread(self._reap, process, pumps, (out_pipe[0], err_pipe[0]))
+        thread(self._reap, process, pumps)
         self._after_launch()
         self._err.reported.wait(REPORT_WITHIN)
         self._look_from_outside()
@@ -94,15 +94,12 @@ class LocalSandbox(SandboxLife):
         else:
             stdin.close()
 
-    def _reap(self, process: subprocess.Popen[bytes], pumps: list[threading.Thread], pipes: tuple[int, int]) -> None:
+    def _reap(self, process: subprocess.Popen[bytes], pumps: list[threading.Thread]) -> None:
         process.wait()
         self._ended_at = datetime.now(UTC)
         self._after_exit()
         for pumping in pumps:
             pumping.join(2.0)  # a process that escaped may hold the pipe open; the trial is over all the same
-        for descriptor in pipes:
-            with suppress(OSError):
-                os.close(descriptor)
         self._close_captures()
         self._ended.set()
 

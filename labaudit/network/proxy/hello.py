@@ -85,6 +85,8 @@ def _parse(reader: _Reader) -> Hello:
     reader.vector(1)
     name, encrypted, seen = None, False, set()
     extensions = _Reader(reader.vector(2))
+    if reader.left():
+        raise Refused("bad_hello", "bytes after the extensions of the ClientHello")
     while extensions.left():
         kind = extensions.number(2)
         body = extensions.vector(2)

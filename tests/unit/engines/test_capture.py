@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from labaudit.engines.observation.init_script import BEGIN, END, MAX_REPORT
-from labaudit.engines.running.capture import StreamCapture
+from labaudit.engines.running.capture import StreamCapture, pump
 
 
 @given(st.lists(st.binary(max_size=50), max_size=20), st.integers(0, 40), st.integers(0, 40))
@@ -70,3 +71,26 @@ def test_a_stream_that_ends_within_the_marker_is_output(text: bytes) -> None:
     capture = StreamCapture(100, 0, expects_report=True)
     capture.feed(text)
     assert capture.finish().rendered() == text
+
+
+def test_a_pipe_that_outlives_its_trial_is_left_to_the_thread_that_reads_it() -> None:
+    """A process that escaped still holds it: closed under its reader, its number could be another trial's pipe."""
+    reading, writing = os.pipe()
+    capture = StreamCapture(100, 100)
+    pumping = threading.Thread(target=pump, args=(reading, capture), daemon=True)
+    pumping.start()
+    os.write(writing, b"of the trial")
+    while not capture._total:
+        pass
+    ended = capture.finish()
+    os.fstat(reading)
+    os.write(writing, b"too late")
+    pumping.join(30)
+    assert not pumping.is_alive()
+    with pytest.raises(OSError):
+        os.fstat(reading)
+    with pytest.raises(BrokenPipeError):
+        os.write(writing, b"nobody reads")
+    os.close(writing)
+    assert ended.rendered() == b"of the trial"
+    assert capture._total == len(b"of the trial")

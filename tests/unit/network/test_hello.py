@@ -73,3 +73,12 @@ def test_a_hello_must_show_the_tunnels_own_name(hello: Hello, rule: str) -> None
 
 def test_the_name_is_compared_in_its_normal_form() -> None:
     check_hello(Hello("Allowed.TEST", False), "allowed.test")
+
+
+def test_bytes_behind_the_extensions_are_refused() -> None:
+    record = client_hello("allowed.test")
+    body = record[9:] + b"\0\0\0\x04evil"
+    message = record[5:6] + len(body).to_bytes(3, "big") + body
+    with pytest.raises(Refused) as caught:
+        read_hello(record[:3] + len(message).to_bytes(2, "big") + message)
+    assert caught.value.rule == "bad_hello"
