@@ -41,16 +41,20 @@ with Session.open("walker", "1", level="sdk_full", step_semantics="one move") as
 '''
 
 KEEPS = '''
-import json, os
+import json, os, time
 from labaudit_sdk import Session
 with Session.open("keeper", "1", level="sdk_control", step_semantics="one line") as lab:
     notes = lab.trial.paths["workspace"] + "/notes.txt"
     if lab.restored_step is not None:
         lab.continue_after(lab.restored_step)
+    made = 0
     while lab._next_step < 6:
         with lab.step() as number:
             open(notes, "a").write("%d:%s\\n" % (number, lab.bindings["word"]))
-            import time; time.sleep(0.3)
+            # after every second step the runner asks for a checkpoint, however slow it is
+            while made and made % 2 == 0 and json.load(open(lab.trial.control_path))["action"] != "checkpoint":
+                time.sleep(0.01)
+        made += 1
     lab.finish("success", answer=open(notes).read())
 '''
 
@@ -65,7 +69,7 @@ with Session.open("rememberer", "1", level="sdk_control", step_semantics="one th
         open(state + "/rng_state", "w").write(repr(random.getstate()))
         saved.append(label)
     lab.on_checkpoint = save
-    while not saved and len(thrown) < 60:
+    while not saved and len(thrown) < 90:
         with lab.step():
             thrown.append(random.random())
             time.sleep(0.2)

@@ -66,7 +66,8 @@ def compare_trials(
     compared = 0
     sources = [_boundaries(first, second, before_step), _events(first, second, before_step)]
     if before_step is None:
-        sources += [_output(first, second), _files(*outputs)]
+        # the input last among the evidence of the way: where an input made a call differ, the call is what is met first
+        sources += [_input(first, second), _output(first, second), _files(*outputs)]
     for source in sources:
         for item in source:
             compared += 1
@@ -127,6 +128,27 @@ def _compare(
 
 def _name(line: Mapping[str, Any]) -> str:
     return str(line.get("event_type") or f"{line.get('kind')} {line.get('name')}")
+
+
+def _input(first: TrialFolder, second: TrialFolder) -> Iterator[Divergence | None]:
+    """What both were given. A replay is fed from the plan and its dataset: a stored input that says another thing than
+    they do was not what the parent got, or they have changed."""
+    expected, observed = _given(first.trial_input), _given(second.trial_input)
+    for position, key in enumerate(sorted({*expected, *observed})):
+        if expected.get(key) == observed.get(key):
+            yield None
+            continue
+        sentence = f"{key} of the input differs"
+        yield Divergence("input", None, position, _digest(expected.get(key)), _digest(observed.get(key)), sentence)
+
+
+def _given(path: Path) -> dict[str, Any]:
+    """The parts of an input that are the same wherever a trial runs, its task field by field."""
+    value = _document(path)
+    runtime = {key: part for key, part in value.pop("runtime", {}).items() if key not in {"paths", "control_plane"}}
+    task = value.pop("task", {})
+    fields = {f"task.{key}": part for key, part in task.items()} if isinstance(task, dict) else {"task": task}
+    return {key: part for key, part in (value | runtime | fields).items() if key not in {"ids", "ext"}}
 
 
 def _output(first: TrialFolder, second: TrialFolder) -> Iterator[Divergence | None]:

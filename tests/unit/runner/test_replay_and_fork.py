@@ -93,6 +93,24 @@ def test_an_input_that_was_altered_is_named_and_nothing_runs(name: str, tmp_path
     assert not lab.lineage.exists()
 
 
+def test_an_input_that_was_altered_throughout_is_a_divergence_from_what_the_plan_gives(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, parent, trial = walk(tmp_path)
+    given = document(trial.trial_input)
+    given["bindings"]["stride"], given["task"]["expected"] = 7, "42"
+    data = canonical_bytes(given)
+    trial.trial_input.write_bytes(data)
+    _list_again(trial, Path(trial.trial_input.name), data)
+    capsys.readouterr()
+    words = ["replay", f"{parent.run_id}/{trial.trial_id}", "--strict", "--no-sign", "--json", "--quiet"]
+    assert invoke([*words, "--lab-dir", str(tmp_path / ".lab")]) == 1
+    found = json.loads(capsys.readouterr().out)["divergences"]
+    assert [(item["what"], item["sentence"]) for item in found] == [
+        ("input", "bindings of the input differs"), ("input", "task.expected of the input differs")
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("damage", ["archive", "another trial's"])
 def test_a_fork_from_a_damaged_checkpoint_is_refused_and_nothing_runs(damage: str, tmp_path: Path) -> None:
     walked = keep(tmp_path, "process")
