@@ -92,8 +92,8 @@ class StreamCapture:
 def pump(fd: int, capture: StreamCapture) -> None:
     """Feeds a pipe into a capture until its end, then closes it.
 
-    Only the thread that reads may close: a descriptor closed under it can be another pipe by the next read, and bytes of
-    one trial would end in another's log.
+    Only the thread that reads may close: a descriptor closed under it can be another pipe by the next read, and bytes
+    of one trial would end in another's log.
     """
     try:
         while (data := os.read(fd, 1 << 16)) and not capture.over:
