@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from labaudit.site.build import BuiltSite
     from labaudit.site.signing import Publisher
     from labaudit.store.lab_folder import LabFolder
+    from labaudit.store.run_folder import RunFolder
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -24,6 +25,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--key", type=_FILE, help="The private key that signs the site [default: the lab's own].")
 @click.option("--no-sign", is_flag=True, help="Neither sign the site nor enter it into the publication log.")
 @click.option("--bundle/--no-bundle", default=None, help="Put a zip of each run into the site [default: if small].")
+@click.option("--relatives", is_flag=True, help="Publish sealed replays, forks and parents that the lab knows, too.")
 @click.option("--publish-failed", is_flag=True, help="Build even if a run does not hold; the site says so first.")
 @lab_option
 @json_option
@@ -33,6 +35,7 @@ def site(
     key: Path | None,
     no_sign: bool,
     bundle: bool | None,
+    relatives: bool,
     publish_failed: bool,
     lab_dir: str | None,
     as_json: bool,
@@ -49,6 +52,8 @@ def site(
 
     lab = LabFolder.locate(lab_dir)
     found = [lab.find_run(name) for name in runs]
+    if relatives:
+        found = _with_relatives(lab, found)
     target = out or lab.sites / (found[0].run_id if len(found) == 1 else "all")
     built = build_site(
         [run.path for run in found],
@@ -59,6 +64,23 @@ def site(
         progress=_progress if sys.stderr.isatty() else None,
     )
     _say(built, as_json)
+
+
+def _with_relatives(lab: LabFolder, runs: list[RunFolder]) -> list[RunFolder]:
+    """The runs and whatever is related to them, near or far, as far as it lies in the lab and is sealed."""
+    from labaudit.runner.lineage import family_of
+
+    there = set(lab.run_ids())
+    found = {run.run_id: run for run in runs}
+    waiting = list(runs)
+    while waiting:
+        family = family_of(lab, waiting.pop(0))
+        names = [str(row["run_id"]) for row in (family.parent, *family.children) if row is not None]
+        for name in names:
+            if name in there and name not in found and lab.find_run(name).sealed:
+                found[name] = lab.find_run(name)
+                waiting.append(found[name])
+    return list(found.values())
 
 
 def _publisher(lab: LabFolder, key: Path | None) -> Publisher | None:

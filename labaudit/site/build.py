@@ -24,6 +24,7 @@ from labaudit.site.pages.overview import write_overview
 from labaudit.site.pages.run_pages import Progress, RunSite, start, write_trials
 from labaudit.site.pages.sbom import write_sbom
 from labaudit.site.pages.variant import write_variants
+from labaudit.site.reading.lineage import families
 from labaudit.site.reading.published_run import PublishedRun, read_run
 from labaudit.site.reading.run_check import RunCheck, check_run
 from labaudit.site.signing import Publisher, sign
@@ -68,14 +69,15 @@ def build_site(
     for run, check in zip(published, found, strict=True):
         if not check.holds and not allow_failed:
             raise _refusal(run, check)
+    related = families(published)
     with SiteWriter(out) as writer:
         write_verify_page(writer)
         write_assets(writer)
         write_schemas(writer)
         for run, check in zip(published, found, strict=True):
             base = "" if len(published) == 1 else f"runs/{run.run_id}/"
-            write_run(start(writer, run, check, base), bundle=bundle, progress=progress)
-        write_front(writer, published, found)
+            write_run(start(writer, run, check, base, related[run.run_id]), bundle=bundle, progress=progress)
+        write_front(writer, published, found, related)
         write_compare(writer, published)
         index = write_index(writer, published, found)
         signer = sign(writer, index, published, publisher) if publisher else None
@@ -93,7 +95,8 @@ def write_run(site: RunSite, *, bundle: bool | None, progress: Progress | None) 
     write_network(site)
     write_attestations(site)
     write_sbom(site)
-    site.page("contracts.html", "contracts.html", **site.contracts.context())
+    records_from = "imported" if site.run.import_report is not None else "framework_events"
+    site.page("contracts.html", "contracts.html", records_from=records_from, **site.contracts.context())
     write_downloads(site, bundle=bundle)
 
 

@@ -86,6 +86,8 @@ class RunFolder:
         self.inclusion = path / "inclusion.json"
         self.sbom = path / "sbom"
         self.import_report = path / "import_report.json"
+        self.lineage = path / "lineage.json"
+        self.divergence = path / "divergence.json"
         self.attestation = path / "attestation.json"
         self.manifest = path / "manifest.json"
         self.attestations = path / "attestations"

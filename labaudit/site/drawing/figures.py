@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import datetime
+from datetime import UTC, datetime
 
 MINUS = "\u2212"
 NONE = "not available"
@@ -98,7 +98,7 @@ def clock(text: object) -> str:
     found = moment(text)
     if found is None:
         return NONE if text is None else str(text)
-    return found.strftime("%Y-%m-%d %H:%M:%S") + " UTC"
+    return found.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S") + " UTC"
 
 
 def words(name: object) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from labaudit.site.drawing import figures
 from labaudit.site.drawing.plain_text import shorten
 from labaudit.site.pages.run_pages import RunSite
 from labaudit.site.reading.signed_statements import SignedStatement
@@ -18,7 +19,7 @@ MEANINGS = {
     "result": "how the scheduled trials ended (in-toto test result)",
     "grades": "which properties hold (simple verification result)",
     "evidence": "which sources of evidence cover how much (SCAI)",
-    "eval": "success rates with their sample sizes (evaluation result)",
+    "eval": "which share of trials ended with success, by variant (evaluation result)",
     "sbom-cyclonedx": "the packages of the image (CycloneDX)",
     "sbom-spdx": "the packages of the image (SPDX)",
 }
@@ -80,10 +81,8 @@ def _facts(item: SignedStatement) -> list[tuple[str, str]]:
             for part in definition.get("resolvedDependencies") or []
         ]
         metadata = (predicate.get("runDetails") or {}).get("metadata") or {}
-        return [
-            (name, str(value))
-            for name, value in [*found, ("started", metadata.get("startedOn")), ("sealed", metadata.get("finishedOn"))]
-        ]
+        times = [("started", metadata.get("startedOn")), ("sealed", metadata.get("finishedOn"))]
+        return [(name, str(value)) for name, value in found] + [(name, figures.clock(when)) for name, when in times]
     if item.kind == "result":
         return [("result", str(predicate.get("result"))), ("counts", _flat(predicate.get("counts")))]
     if item.kind == "grades":
@@ -96,7 +95,10 @@ def _facts(item: SignedStatement) -> list[tuple[str, str]]:
         ]
     if item.kind == "eval":
         return [
-            (f"{one.get('metric')} of {one.get('variant')}", f"{one.get('value')} over {one.get('sampleSize')} trials")
+            (
+                f"ended with success, {one.get('variant')}",
+                f"{one.get('successes')} of {one.get('sampleSize')} trials ({one.get('metric')} {one.get('value')})",
+            )
             for one in predicate.get("claims") or []
             if isinstance(one, dict)
         ]
@@ -106,6 +108,8 @@ def _facts(item: SignedStatement) -> list[tuple[str, str]]:
 def _flat(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} {_flat(part)}" for name, part in sorted(value.items()))
+    if isinstance(value, list):
+        return "; ".join(_flat(part) for part in value)
     return str(value)
 
 

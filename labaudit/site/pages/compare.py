@@ -31,7 +31,7 @@ def _column(run: PublishedRun, root: str) -> Json:
         "run": run,
         "root": root,
         "variants": lines,
-        "effects": [row for row in effect_rows(run.planned_comparisons()) if row["role"] == "primary"],
+        "effects": {(row["variant"], row["metric"]): row for row in effect_rows(run)},
         "grades": grade_rows(run.grades),
         "level": ((run.grades or {}).get("integration_level") or {}).get("observed", "not_observed"),
         "variant_page": variant_page,

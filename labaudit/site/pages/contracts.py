@@ -6,8 +6,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from labaudit.contracts.a2a.folder_check import check_packets
+from labaudit.contracts.a2a.folder_check import FolderReport, check_packets
+from labaudit.contracts.a2a.matrix import run_matrix
 from labaudit.contracts.a2a.meaning import GUARDRAIL, MEANINGS
+from labaudit.contracts.a2a.review import review_answers
 from labaudit.contracts.record_check import RecordCheck
 from labaudit.contracts.rules.book import BOOK
 from labaudit.errors import LabauditError
@@ -91,11 +93,10 @@ class ContractTally:
             return 0 if rule == "C5" else self.records["score"]
         return self.records["run"] + self.records["score"] if about == "date" else 0
 
-    def _a2a(self) -> Json | None:
-        if not self.packets:
-            return None
+    def _a2a(self) -> Json:
+        """The matrix and the six questions; without packets each of them says that there is no evidence."""
         try:
-            report = check_packets(iter(self.packets))
+            return check_packets(iter(self.packets)).as_json()
         except LabauditError:
-            return None
-        return report.as_json()
+            matrix, answers = run_matrix([]), review_answers([])
+            return FolderReport(0, matrix, answers, [], []).as_json()

@@ -7,6 +7,7 @@ from typing import Any
 
 from labaudit.site.drawing import charts, figures
 from labaudit.site.drawing.places import variant_page
+from labaudit.site.reading.published_run import PublishedRun
 
 Json = dict[str, Any]
 UNITS = {
@@ -17,10 +18,13 @@ UNITS = {
 }
 
 
-def effect_rows(comparisons: Sequence[Json]) -> list[Json]:
-    """Comparisons ready to print, primary ones first."""
+CORRECTIONS = {"holm": "Holm", "bh": "Benjamini-Hochberg", "none": "nothing"}
+
+
+def effect_rows(run: PublishedRun) -> list[Json]:
+    """The run's comparisons ready to print, primary ones first, each with who saw its metric."""
     order = {"primary": 0, "secondary": 1}
-    rows = [_row(item) for item in comparisons]
+    rows = [{**_row(item), "evidence": run.metric_evidence(item.get("metric"))} for item in run.planned_comparisons()]
     return sorted(rows, key=lambda row: (order.get(row["role"], 2), row["metric"], row["variant"]))
 
 
@@ -57,7 +61,7 @@ def _row(item: Json) -> Json:
         "method": interval.get("method"),
         "p_raw": p.get("value"),
         "p_adjusted": p.get("adjusted"),
-        "correction": p.get("correction"),
+        "correction": CORRECTIONS.get(str(p.get("correction")), p.get("correction")),
         "family_size": p.get("family_size"),
         "p_reason": (p.get("reason") or {}).get("sentence"),
         "favours": item.get("favours") or "undecided",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from labaudit.records.grades import SCALES
 from labaudit.site.drawing.templates import render
@@ -12,11 +12,14 @@ from labaudit.site.pages.glossary_words import WORDS
 from labaudit.site.pages.grade_rules import RULES
 from labaudit.site.pages.overview import variant_lines
 from labaudit.site.pages.trial_page import grade_rows
+from labaudit.site.reading.lineage import Family
 from labaudit.site.reading.published_run import PublishedRun
 from labaudit.site.reading.run_check import RunCheck
 
 
-def write_front(writer: SiteWriter, runs: Sequence[PublishedRun], checks: Sequence[RunCheck]) -> None:
+def write_front(
+    writer: SiteWriter, runs: Sequence[PublishedRun], checks: Sequence[RunCheck], related: Mapping[str, Family]
+) -> None:
     """All of them; a site of one run has that run's overview as its front page."""
     alone = runs[0] if len(runs) == 1 else None
     if alone is None:
@@ -27,6 +30,7 @@ def write_front(writer: SiteWriter, runs: Sequence[PublishedRun], checks: Sequen
                 "href": f"runs/{run.run_id}/index.html",
                 "grades": grade_rows(run.grades),
                 "variants": variant_lines(run),
+                "family": related[run.run_id],
             }
             for run, check in zip(runs, checks, strict=True)
         ]

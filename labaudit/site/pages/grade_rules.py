@@ -63,6 +63,18 @@ RULES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
 }
 
+# The file that a rule reads, by rule or by the first letter of its scale; of the trial, or of the run for comparability.
+READS = {
+    "I": "state_inventory.json", "R": "harness_manifest.json", "P": "harness_events.jsonl",
+    "C": "analysis/comparisons.json", "V": "events.jsonl",
+    **dict.fromkeys(("I01", "I14", "R01"), "trial_record.json"),
+    **dict.fromkeys(("I03", "P01", "R07"), "events.jsonl"),
+    **dict.fromkeys(("I08", "I16"), "network_events.jsonl"),
+    **dict.fromkeys(("R04", "R05"), "harness_events.jsonl"),
+    "R06": "sdk_boundaries.jsonl",
+    **dict.fromkeys(("C09", "C10", "C11"), "inclusion.json"),
+}  # fmt: skip
+
 # Rules about something that a trial may not have. Where it is not there the rule lowers nothing, and is not met either.
 NEEDS = {
     **dict.fromkeys(("R04", "R05", "P03", "P04", "P05", "P06"), "hooks"),

@@ -9,8 +9,9 @@ from typing import Any
 
 import orjson
 
+from labaudit.core.digest import sha256_hex
 from labaudit.records.grades import SCALES
-from labaudit.site.pages.grade_rules import NEEDS, RULES
+from labaudit.site.pages.grade_rules import NEEDS, READS, RULES
 from labaudit.site.pages.run_pages import RunSite
 from labaudit.site.pages.trial_page import grade_rows
 
@@ -63,8 +64,21 @@ def _rule(site: RunSite, row: Json, rule: str, text: str) -> Json:
         "not_met": 0 if name == "comparability" else not_met,
         "no_evidence": 0 if name == "comparability" else max(0, unseen - not_met),
         "trials": [] if name == "comparability" else trials,
-        "example": _example(site, name) if state == "met" else None,
+        "read": _read(site, name, rule) if state == "met" else None,
     }
+
+
+def _read(site: RunSite, name: str, rule: str) -> Json | None:
+    """The file in which a reader sees a rule met: the run's own, or that of the first trial which has one."""
+    file = READS.get(rule) or READS.get(rule[:1], "")
+    example = _example(site, name)
+    if name == "comparability":
+        found = {**evidence_link(site, file), "name": file}
+        return found if found["sha256"] else None
+    if example is None or not file:
+        return None
+    found = evidence_link(site, f"trials/{example['trial_id']}/{file}")
+    return {**found, "name": file, "trial_id": example["trial_id"]}
 
 
 def _example(site: RunSite, name: str) -> Json | None:
@@ -94,7 +108,8 @@ def evidence_link(site: RunSite, path: str) -> Json:
     parts = path.split("/", 2)
     if len(parts) == 3 and parts[0] == "trials":
         row = next((row for row in site.run.rows if row["trial_id"] == parts[1]), None)
-        href = site.places.trial(row).href if row else ""
+        place = site.places.trial(row) if row else None
+        href = f"{place.path}#{place.event_prefix}files" if place else ""
         return {"path": path, "href": href, "sha256": _digest_in_record(site, parts[1], parts[2])}
     entry = site.run.listed.get(path) or {}
     return {"path": path, "href": f"files/{path}" if entry else "", "sha256": str(entry.get("sha256", ""))}
@@ -102,7 +117,10 @@ def evidence_link(site: RunSite, path: str) -> Json:
 
 def _digest_in_record(site: RunSite, trial_id: str, name: str) -> str:
     try:
-        record = orjson.loads(site.run.folder.trial(trial_id).trial_record.read_bytes())
+        data = site.run.folder.trial(trial_id).trial_record.read_bytes()
+        if name == "trial_record.json":
+            return sha256_hex(data)
+        record = orjson.loads(data)
         return str(next(item["sha256"] for item in record["files"] if item["path"] == name))
     except (OSError, ValueError, KeyError, TypeError, StopIteration):
         return ""

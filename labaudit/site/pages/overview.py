@@ -10,18 +10,27 @@ from labaudit.site.pages.dataset_metadata import json_ld
 from labaudit.site.pages.effects import effect_rows, forest_plot
 from labaudit.site.pages.run_pages import RunSite
 from labaudit.site.pages.tally import Tally
+from labaudit.site.pages.times import moments
 from labaudit.site.pages.trial_page import grade_rows
 from labaudit.site.reading.published_run import SOURCES, PublishedRun
 from labaudit.site.reading.run_check import RunCheck
 
 Json = dict[str, Any]
 TOP = 5
+SEEN_BY = {
+    "framework_events": "the runner, outside the sandbox",
+    "hooks": "the harness, about itself",
+    "traces": "the harness's instrumentation, as spans",
+    "sdk": "the SDK inside the harness, at each recorded call",
+    "network_proxy": "the proxy, at the only way out",
+    "imported": "another tool, whose files were read",
+}
 
 
 def write_overview(site: RunSite) -> None:
     """`index.html` of one run."""
     run = site.run
-    rows = effect_rows(run.planned_comparisons())
+    rows = effect_rows(run)
     primary = [row for row in rows if row["role"] == "primary"]
     site.page(
         "index.html",
@@ -37,14 +46,18 @@ def write_overview(site: RunSite) -> None:
         coverage=coverage(run),
         missing=missing_by_arm(run),
         causes=sorted(site.tally.causes.items()),
+        lacking=_lacking(run),
         suspects=_suspects(run),
+        suspect_counts=_suspect_counts(run),
+        family=site.family,
         exemplars=_exemplars(site),
         variants=variant_lines(run),
         signers=signers(run),
         json_ld=json_ld(run),
         plan=run.resolved.get("analysis_plan") or {},
         design=run.resolved.get("design") or {},
-        started=_started(run),
+        moments=moments(run, site.tally.first_event),
+        counted_by="imported" if run.import_report is not None else "framework_events",
     )
 
 
@@ -97,7 +110,7 @@ def coverage(run: PublishedRun) -> list[Json]:
     """Each evidence source with how much of the run it covers; an absent one is listed too."""
     found = (run.grades or {}).get("evidence_sources") or {}
     empty = {"present": False, "covered": 0, "total": run.totals["scheduled"]}
-    return [{"source": name, **(found.get(name) or empty)} for name in SOURCES]
+    return [{"source": name, "who": SEEN_BY[name], **(found.get(name) or empty)} for name in SOURCES]
 
 
 def missing_by_arm(run: PublishedRun) -> list[Json]:
@@ -128,7 +141,9 @@ def variant_lines(run: PublishedRun) -> list[Json]:
             {
                 "id": arm["variant"],
                 "baseline": arm["variant"] == run.baseline,
-                "metrics": measured.get(arm["variant"], []),
+                "metrics": [
+                    {**one, "evidence": run.metric_evidence(one.get("metric"))} for one in measured.get(arm["variant"], [])
+                ],
                 "ended": counts["outcome:success"],
                 "valid": valid,
                 "scheduled": counts["scheduled"],
@@ -153,18 +168,28 @@ def _grades(site: RunSite) -> list[Json]:
     for row in rows:
         counts = site.tally.values[row["name"]]
         row["holds"] = figures.percent(counts.get(row["value"], 0), site.run.totals["scheduled"])
-        row["counts"] = sorted(counts.items())
+        row["others"] = [item for item in sorted(counts.items()) if item[0] != row["value"]]
         if row["name"] == "provenance" and site.check.provenance not in ("none", row["value"]):
             row["computed"] = site.check.provenance
     return rows
 
 
+def _lacking(run: PublishedRun) -> int:
+    """Trials without a result that counts; the same rows as in the table of outcomes."""
+    counted = ("success", "failure")
+    return sum(not (row.get("status") == "included" and row.get("outcome") in counted) for row in run.rows)
+
+
 def _suspects(run: PublishedRun) -> list[Json]:
     found = [item for item in (run.suspects or {}).get("suspects") or [] if isinstance(item, dict)]
-    rank = {"flagged": 0, "insufficient_evidence": 1}
-    chosen = [item for item in found if item.get("status") in rank]
-    chosen.sort(key=lambda item: (rank[item["status"]], item.get("p_adjusted") or 1.0, str(item.get("id"))))
+    chosen = [item for item in found if item.get("status") == "flagged"]
+    chosen.sort(key=lambda item: (item.get("p_adjusted") or 1.0, str(item.get("id"))))
     return chosen[:TOP]
+
+
+def _suspect_counts(run: PublishedRun) -> Counter[str]:
+    """How many associations were looked at, by what came of it: too little evidence is never a quiet all-clear."""
+    return Counter(str(item.get("status")) for item in (run.suspects or {}).get("suspects") or [])
 
 
 def _exemplars(site: RunSite) -> list[Json]:
@@ -189,11 +214,3 @@ def with_links(item: Json, hrefs: dict[str, str]) -> Json:
         for pair in item.get("pairs") or []
     ]
     return {**item, "pairs": pairs}
-
-
-def _started(run: PublishedRun) -> str:
-    for item in run.statements:
-        if item.kind == "run":
-            metadata = ((item.statement.get("predicate") or {}).get("runDetails") or {}).get("metadata") or {}
-            return figures.clock(metadata.get("startedOn"))
-    return figures.NONE

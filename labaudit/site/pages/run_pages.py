@@ -26,6 +26,7 @@ from labaudit.site.pages.data_shards import (
 from labaudit.site.pages.frame import run_frame
 from labaudit.site.pages.tally import Tally
 from labaudit.site.pages.trial_page import Neighbours, render_more_events, render_trial, trial_context
+from labaudit.site.reading.lineage import Family
 from labaudit.site.reading.published_run import PublishedRun
 from labaudit.site.reading.run_check import RunCheck
 from labaudit.site.reading.trial_reading import TrialReading, read_trial
@@ -47,6 +48,7 @@ class RunSite:
     tally: Tally
     metrics: list[str]
     contracts: ContractTally
+    family: Family
 
     @property
     def site_prefix(self) -> str:
@@ -68,12 +70,13 @@ class RunSite:
         self.writer.write(self.base + path, render(template, **frame, run_root=root, **values))
 
 
-def start(writer: SiteWriter, run: PublishedRun, check: RunCheck, base: str) -> RunSite:
+def start(writer: SiteWriter, run: PublishedRun, check: RunCheck, base: str, family: Family) -> RunSite:
     """The state before the first page."""
     places = Places(run.rows)
     plan = run.resolved.get("analysis_plan") or {}
     metrics = list(dict.fromkeys([*(plan.get("primary") or []), *(plan.get("secondary") or [])]))
-    return RunSite(writer, run, check, base, places, Tally(places), [str(name) for name in metrics], ContractTally())
+    names = [str(name) for name in metrics]
+    return RunSite(writer, run, check, base, places, Tally(places), names, ContractTally(), family)
 
 
 def write_trials(site: RunSite, progress: Progress | None) -> None:
@@ -91,6 +94,8 @@ def write_trials(site: RunSite, progress: Progress | None) -> None:
         contexts = []
         for reading, near in group:
             context = trial_context(run, reading, site.places, near, checks.add(reading))
+            context["relatives"] = site.family.of_trial(reading.trial_id)
+            context["parent"] = site.family.parent
             place = site.places.trial(reading.row)
             site.tally.add(reading)
             example = {"trial_id": reading.trial_id, "href": place.href}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from labaudit.core.merkle import TreeHasher
+from labaudit.site.drawing import figures
 from labaudit.site.drawing.places import Places
 from labaudit.site.pages.trial_page import network_rows
 from labaudit.site.reading.published_run import GRADE_NAMES
@@ -49,6 +51,7 @@ class Tally:
     scores: int = 0
     primary: dict[str, object] = field(default_factory=dict)
     events: int = 0
+    first_event: datetime | None = None
     bytes: int = 0
     tree: TreeHasher = field(default_factory=TreeHasher)
 
@@ -56,6 +59,7 @@ class Tally:
         """Takes in one trial."""
         self.tree.append_hash(reading.leaf)
         self.events += len(reading.events)
+        self._add_time(reading)
         record = reading.record or {}
         self.bytes += sum(int(item.get("size") or 0) for item in record.get("files") or [])
         self.bytes += sum(int(item.get("size") or 0) for item in reading.artifacts)
@@ -70,8 +74,15 @@ class Tally:
             self.a2a_events += reading.a2a
         self.scores += len(reading.scores)
 
+    def _add_time(self, reading: TrialReading) -> None:
+        when = figures.moment(reading.events[0].get("ts")) if reading.events else None
+        if when is not None and (self.first_event is None or when < self.first_event):
+            self.first_event = when
+
     def _example(self, reading: TrialReading) -> Json:
-        return {"trial_id": reading.trial_id, "href": self.places.trial(reading.row).href}
+        place = self.places.trial(reading.row)
+        files = f"{place.path}#{place.event_prefix}files"
+        return {"trial_id": reading.trial_id, "href": place.href, "files": files}
 
     def _add_grades(self, reading: TrialReading) -> None:
         grades = reading.grades or {}

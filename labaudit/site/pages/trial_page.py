@@ -13,7 +13,7 @@ from labaudit.site.drawing import charts, figures
 from labaudit.site.drawing.places import Place, Places, up
 from labaudit.site.drawing.plain_text import Excerpt, shorten
 from labaudit.site.drawing.templates import render
-from labaudit.site.reading.published_run import GRADE_NAMES, SOURCES, PublishedRun
+from labaudit.site.reading.published_run import GRADE_NAMES, SOURCES, PublishedRun, evidence_of_metric
 from labaudit.site.reading.trial_reading import TrialReading
 
 Json = dict[str, Any]
@@ -52,6 +52,7 @@ def trial_context(
         "coverage": (reading.grades or {}).get("evidence_sources") or {},
         "caveats": (reading.grades or {}).get("caveats") or [],
         "metrics": _metrics(reading.metrics),
+        "record_size": len(reading.record_bytes) if reading.record_bytes else None,
         "answer": _answer(reading.output),
         "outputs": [(name, shot) for name, shot in (("stdout", reading.stdout), ("stderr", reading.stderr)) if shot],
         "timeline": charts.timeline(events, present, start, end),
@@ -185,6 +186,7 @@ def _metrics(document: Json | None) -> list[Json]:
             "source": sources.get(name),
             "missing": missing.get(name),
             "self_reported": name in own,
+            "evidence": evidence_of_metric(str(sources.get(name) or "")),
         }
         for name in sorted({*values, *missing})
     ]

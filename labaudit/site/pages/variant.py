@@ -17,13 +17,18 @@ Json = dict[str, Any]
 # Beyond this many tasks a strip of marks shows nothing; the file has them all.
 LISTED_TASKS = 200
 GRID_CELLS = 800
+LABELLED_TASKS = 90
+ESTIMANDS = {
+    "tasks_like_these": "how it would be for other tasks of the kind",
+    "this_task_set": "how it is for exactly these tasks",
+}
 SIGNS = {"success": "✓", "failure": "✗", "error": "!", "missing": "?"}
 
 
 def write_variants(site: RunSite) -> None:
     """`variants/<v>.html` for each arm."""
     run = site.run
-    rows = effect_rows(run.planned_comparisons())
+    rows = effect_rows(run)
     arms = {arm["variant"]: arm["counts"] for arm in missing_by_arm(run)}
     bindings = {str(item.get("id")): item.get("bindings") or {} for item in run.resolved.get("variants") or []}
     hrefs = {row["trial_id"]: site.places.trial(row).href for row in run.rows}
@@ -42,7 +47,7 @@ def write_variants(site: RunSite) -> None:
             counts=arms[name],
             grid=_grid(site, name),
             exemplars=_exemplars(site, name, hrefs),
-            suspects=[item for item in (run.suspects or {}).get("suspects") or [] if item.get("variant") == name],
+            suspects=_suspects(site, name),
             has_suspects=run.suspects is not None,
             summary=_summary(site, name),
         )
@@ -79,7 +84,53 @@ def _effect(row: Json, differences: dict[tuple[str, str], list[Json]], hrefs: di
     tasks = differences.get((row["variant"], row["metric"]), [])
     for task in tasks:
         task["href"] = hrefs.get(task["trial"], "")
-    return {**row, "strip": charts.strip(tasks), "tasks": tasks[:LISTED_TASKS], "task_count": len(tasks)}
+    return {
+        **row,
+        "strip": charts.strip(tasks),
+        "tasks": tasks[:LISTED_TASKS],
+        "task_count": len(tasks),
+        "pass_k": _pass_k(row),
+        "other_estimands": _other_estimands(row),
+    }
+
+
+def _pass_k(row: Json) -> Json:
+    """pass@k and pass^k of both arms for every k that the replicates allow, and why there is no higher one."""
+    arms = row.get("arms") or {}
+    mine, base = ((arms.get(name) or {}).get("pass_k") or [] for name in ("variant", "baseline"))
+    others = {item.get("k"): item for item in base if isinstance(item, dict)}
+    rows = [
+        {
+            "k": item.get("k"),
+            "at": item.get("pass_at_k"),
+            "hat": item.get("pass_hat_k"),
+            "base_at": others.get(item.get("k"), {}).get("pass_at_k"),
+            "base_hat": others.get(item.get("k"), {}).get("pass_hat_k"),
+            "reason": item.get("reason") or others.get(item.get("k"), {}).get("reason"),
+        }
+        for item in mine
+        if isinstance(item, dict)
+    ]
+    known = [item for item in rows if item["at"] is not None or item["base_at"] is not None]
+    return {"rows": known, "reason": next((item["reason"] for item in rows if item not in known), None)}
+
+
+def _other_estimands(row: Json) -> list[Json]:
+    """The interval under the estimand that the plan did not choose."""
+    found = []
+    for name, item in sorted((row.get("estimands") or {}).items()):
+        interval = (item or {}).get("interval") or {}
+        if name != row.get("estimand") and interval.get("low") is not None:
+            asks = ESTIMANDS.get(name, "one that this version does not know")
+            found.append({"name": name, "asks": asks, "low": interval.get("low"), "high": interval.get("high")})
+    return found
+
+
+def _suspects(site: RunSite, name: str) -> list[Json]:
+    """All associations that were looked at for one arm: flagged first, then those that could not be told."""
+    rank = {"flagged": 0, "insufficient_evidence": 1}
+    mine = [item for item in (site.run.suspects or {}).get("suspects") or [] if item.get("variant") == name]
+    return sorted(mine, key=lambda item: rank.get(str(item.get("status")), 2))
 
 
 def _differences(site: RunSite) -> dict[tuple[str, str], list[Json]]:
@@ -116,7 +167,11 @@ def _grid(site: RunSite, name: str) -> Json | None:
         return None
     places = {task: place for place, task in enumerate(sorted({row["task_id"] for row in rows}))}
     replicates = 1 + max(row["repl_idx"] for row in rows)
-    columns = max(1, 40 // replicates)
+    # A few tasks are named beside their marks; many are marks alone, and the table has their names.
+    named = len(places) <= LABELLED_TASKS and replicates <= 24
+    label = 150 if named else 0
+    columns = max(1, 636 // (label + 14 * replicates + 12) if named else 40 // replicates)
+    wide = label + 14 * replicates + (12 if named else 4)
     planned = {str(item.get("name")): item.get("type") for item in site.run.resolved.get("metrics") or []}
     binary = bool(site.metrics) and planned.get(site.metrics[0]) == "binary"
     cells = []
@@ -128,7 +183,7 @@ def _grid(site: RunSite, name: str) -> Json | None:
             ended = "success" if measured else "failure"
         cells.append(
             {
-                "x": 4 + column * (14 * replicates + 4) + 14 * row["repl_idx"],
+                "x": 4 + column * wide + label + 14 * row["repl_idx"],
                 "y": 4 + 18 * line,
                 "kind": ended,
                 "sign": SIGNS.get(ended, "–"),
@@ -139,6 +194,11 @@ def _grid(site: RunSite, name: str) -> Json | None:
     lines = -(-len(places) // columns)
     return {
         "cells": cells,
+        "labels": [
+            {"text": task, "x": 4 + (place % columns) * wide, "y": 4 + 18 * (place // columns)}
+            for task, place in places.items()
+            if named
+        ],
         "height": 18 * lines + 8,
         "tasks": len(places),
         "metric": site.metrics[0] if binary else "outcome",

@@ -53,6 +53,8 @@ class PublishedRun:
     suspects: Json | None
     attestation: Json | None
     import_report: Json | None
+    lineage: Json | None
+    divergence: Json | None
     statements: list[SignedStatement]
     problems: list[str] = field(default_factory=list)
 
@@ -78,6 +80,13 @@ class PublishedRun:
         named = self.resolved.get("experiment", {})
         return str(named.get("name") or named.get("id") or self.run_id)
 
+    def metric_evidence(self, name: object) -> str:
+        """Who saw a metric's values: evaluators are run by the framework; what a harness says of itself nobody saw."""
+        for item in self.resolved.get("metrics") or []:
+            if isinstance(item, dict) and item.get("name") == name:
+                return evidence_of_metric(str(item.get("source")))
+        return "imported" if self.import_report is not None else "none"
+
     def planned_comparisons(self) -> list[Json]:
         """The comparisons of the analysis, or none."""
         found = (self.comparisons or {}).get("comparisons", [])
@@ -89,6 +98,13 @@ class PublishedRun:
         for row in self.rows:
             found[row["task_id"], row["repl_idx"]].append(row)
         return found
+
+
+def evidence_of_metric(source: str) -> str:
+    """The badge of a metric's source."""
+    if source == "imported":
+        return "imported"
+    return "framework_events" if source == "framework" or source.startswith("evaluator:") else "none"
 
 
 Shape = Callable[[object], bool]
@@ -179,6 +195,8 @@ def read_run(path: Path) -> PublishedRun:
         suspects=clean_suspects(reader.document(run.suspects), reader.problems),
         attestation=reader.document(run.attestation, by_schema("attestation_v1")),
         import_report=reader.document(run.import_report),
+        lineage=reader.document(run.lineage),
+        divergence=reader.document(run.divergence),
         statements=statements,
         problems=reader.problems + problems,
     )
