@@ -63,7 +63,7 @@ RULES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
 }
 
-# The file that a rule reads, by rule or by the first letter of its scale; of the trial, or of the run for comparability.
+# The file that a rule reads, by rule or by the first letter of its scale: the trial's, or for comparability the run's.
 READS = {
     "I": "state_inventory.json", "R": "harness_manifest.json", "P": "harness_events.jsonl",
     "C": "analysis/comparisons.json", "V": "events.jsonl",

@@ -142,7 +142,8 @@ def variant_lines(run: PublishedRun) -> list[Json]:
                 "id": arm["variant"],
                 "baseline": arm["variant"] == run.baseline,
                 "metrics": [
-                    {**one, "evidence": run.metric_evidence(one.get("metric"))} for one in measured.get(arm["variant"], [])
+                    {**one, "evidence": run.metric_evidence(one.get("metric"))}
+                    for one in measured.get(arm["variant"], [])
                 ],
                 "ended": counts["outcome:success"],
                 "valid": valid,
