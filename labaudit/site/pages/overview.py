@@ -8,12 +8,11 @@ from typing import Any
 from labaudit.site.drawing import figures
 from labaudit.site.pages.dataset_metadata import json_ld
 from labaudit.site.pages.effects import effect_rows, forest_plot
+from labaudit.site.pages.first_lines import alarms, warnings
 from labaudit.site.pages.run_pages import RunSite
-from labaudit.site.pages.tally import Tally
 from labaudit.site.pages.times import moments
 from labaudit.site.pages.trial_page import grade_rows
 from labaudit.site.reading.published_run import SOURCES, PublishedRun
-from labaudit.site.reading.run_check import RunCheck
 
 Json = dict[str, Any]
 TOP = 5
@@ -47,6 +46,7 @@ def write_overview(site: RunSite) -> None:
         missing=missing_by_arm(run),
         causes=sorted(site.tally.causes.items()),
         lacking=_lacking(run),
+        not_counted=_not_counted(site),
         suspects=_suspects(run),
         suspect_counts=_suspect_counts(run),
         family=site.family,
@@ -59,51 +59,6 @@ def write_overview(site: RunSite) -> None:
         moments=moments(run, site.tally.first_event),
         counted_by="imported" if run.import_report is not None else "framework_events",
     )
-
-
-def alarms(run: PublishedRun, check: RunCheck, tally: Tally) -> list[str]:
-    """What makes the run's numbers unusable, in sentences; these stand before everything else."""
-    found: list[str] = []
-    if not check.holds:
-        found.append(f"This run does not hold: the check ended with {check.verdict!r}.")
-        found += [f"{item['path']}: {item['message']}".removeprefix(": ") for item in check.findings[:TOP]]
-    found += [text for text in run.problems if text not in {item["message"] for item in check.findings}]
-    found += [f"Trial {item['trial_id']}: {item['problem']}." for item in tally.damaged]
-    root = (run.manifest.get("run_tree") or {}).get("root")
-    if tally.tree.root().hex() != root:
-        found.append("The trial records do not give the tree root that the manifest names.")
-    if run.totals["included"] == 0:
-        found.append("No trial counts: there is no result to read.")
-    if tally.violation_count:
-        which = ", ".join(item["trial_id"] for item in tally.violations[:3])
-        found.append(f"{tally.violation_count} trial(s) leaked state or broke their profile's invariants: {which}.")
-    return found
-
-
-def warnings(run: PublishedRun) -> list[str]:
-    """What a reader should know before the numbers, though it does not invalidate them."""
-    found = imported(run)
-    found += [str(item.get("sentence")) for item in (run.comparisons or {}).get("warnings") or []]
-    found += [str(item.get("sentence")) for item in (run.grades or {}).get("caveats") or []]
-    if run.comparisons is None:
-        found.append("There is no analysis in this run, so no effect is shown.")
-    if not run.statements:
-        found.append("Nobody signed this run: it can be checked for damage, not for its origin.")
-    return list(dict.fromkeys(found))
-
-
-def imported(run: PublishedRun) -> list[str]:
-    """For results that another tool made: that it did, every mismatch of its files, and what else should be known."""
-    report = run.import_report
-    if report is None:
-        return []
-    tool = report.get("tool") or {}
-    name = f"{tool.get('name')} {tool.get('version') or ''}".strip()
-    found = [f"These results were imported from files of {name}."]
-    findings = [item for item in report.get("findings") or [] if isinstance(item, dict)]
-    for severity, word in (("mismatch", "Mismatch: "), ("caution", "")):
-        found += [f"{word}{item.get('sentence')}" for item in findings if item.get("severity") == severity]
-    return found
 
 
 def coverage(run: PublishedRun) -> list[Json]:
@@ -179,6 +134,27 @@ def _lacking(run: PublishedRun) -> int:
     """Trials without a result that counts; the same rows as in the table of outcomes."""
     counted = ("success", "failure")
     return sum(not (row.get("status") == "included" and row.get("outcome") in counted) for row in run.rows)
+
+
+def _not_counted(site: RunSite) -> list[Json]:
+    """Excluded and lost trials by rule and reason, as `inclusion.json` gives them, most frequent first."""
+    found: dict[tuple[str, str, str], list[Json]] = {}
+    for row in site.run.rows:
+        if row.get("status") != "included":
+            rule, reason = str(row.get("rule") or "none"), str(row.get("reason") or "no reason is given")
+            found.setdefault((str(row.get("status")), rule, reason), []).append(row)
+    chosen = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))[: TOP * 4]
+    return [
+        {
+            "status": status,
+            "rule": rule,
+            "reason": reason,
+            "count": len(rows),
+            "trial_id": rows[0]["trial_id"],
+            "href": site.places.trial(rows[0]).href,
+        }
+        for (status, rule, reason), rows in chosen
+    ]
 
 
 def _suspects(run: PublishedRun) -> list[Json]:
