@@ -12,7 +12,7 @@
   });
 })();
 (function () {
-  var seen = document.querySelectorAll("dd code.all, pre.command");
+  var seen = document.querySelectorAll("dd code.all, main p code.all, pre.command");
   if (!navigator.clipboard || !window.isSecureContext) return;
   seen.forEach(function (place) {
     var button = document.createElement("button");

@@ -51,10 +51,14 @@ def timeline(events: Sequence[Json], sources: Sequence[str], start: float, end: 
     marks = {lane.source: lane.marks for lane in lanes}
     step = max(1, -(-len(timed) // MARKS))
     chosen = timed if step == 1 else [event for place, event in enumerate(timed) if place % step == 0]
+    drawn = 0
     for event in chosen:
-        x = left + (right - left) * (event["at"] - start) / span
-        marks[event["source"]].append(Mark(event["seq"], f"{x:.0f}"))
-    return Timeline(lanes, len(chosen), 24 * len(lanes) + 30, span, len(timed) - len(chosen))
+        x = f"{left + (right - left) * (event['at'] - start) / span:.0f}"
+        lane = marks[event["source"]]
+        if not lane or lane[-1].x != x:
+            lane.append(Mark(event["seq"], x))
+            drawn += 1
+    return Timeline(lanes, drawn, 24 * len(lanes) + 30, span, len(timed) - drawn)
 
 
 class ForestRow(NamedTuple):

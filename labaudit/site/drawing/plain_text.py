@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 # C0 without tab and newline, DEL, C1, soft hyphen, Arabic letter mark, Mongolian separator, zero-width and direction
 # marks, line and paragraph separators, embeddings and isolates, word joiner and invisible operators, BOM, tags, private
@@ -48,6 +48,16 @@ def shown(value: object) -> object:
     if isinstance(value, str) and not isinstance(value, Markup):
         return visible(value)
     return "" if value is None else value
+
+
+def between_tags(text: str) -> Markup:
+    """Escaped text for between two tags, never for an attribute: quotes stay, which is a tenth of a page of JSON."""
+    return Markup(str(escape(visible(text))).replace("&#34;", '"').replace("&#39;", "'"))  # noqa: S704 - it has just been escaped
+
+
+def between_quotes(text: str) -> Markup:
+    """Escaped text for an attribute in double quotes; single ones stay."""
+    return Markup(str(escape(visible(text))).replace("&#39;", "'"))  # noqa: S704 - it has just been escaped
 
 
 def shorten(text: str, limit: int) -> str:

@@ -9,7 +9,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from labaudit.resources import template_dir
 from labaudit.site.drawing import figures
-from labaudit.site.drawing.plain_text import shorten, shown
+from labaudit.site.drawing.plain_text import between_quotes, between_tags, shorten, shown
 
 
 @cache
@@ -35,6 +35,8 @@ def environment() -> Environment:
         clock=figures.clock,
         words=figures.words,
         shorten=shorten,
+        between_tags=between_tags,
+        between_quotes=between_quotes,
     )
     made.globals.update(of=figures.percent, between=figures.interval)
     return made

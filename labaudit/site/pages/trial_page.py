@@ -20,7 +20,7 @@ Json = dict[str, Any]
 EVENTS_PER_PAGE = 200
 ARTIFACTS_SHOWN = 40
 ANSWER = 1000
-PREVIEW = 80
+PREVIEW = 64
 
 
 @dataclass(frozen=True)
