@@ -167,3 +167,19 @@ def test_the_site_works_from_a_folder_below_the_servers_root(opened, site, tmp_p
         assert watched.page.locator("h1").inner_text().endswith(tuple("0123456789abcdef"))
         assert watched.quiet()
         running.shutdown()
+
+
+def test_no_word_of_a_table_head_is_broken_on_a_phone_or_on_paper(opened, site, kinds):
+    broken = """() => [...document.querySelectorAll('main thead th:not([data-key])')].filter(th => {
+        const range = document.createRange(); range.selectNodeContents(th);
+        const lines = new Set([...range.getClientRects()].map(one => Math.round(one.top))).size;
+        return th.offsetParent && lines > th.textContent.trim().split(/[\\s-]+/).length;
+    }).map(th => th.textContent.trim())"""
+    for kind in kinds:
+        page = opened(uri(site.path, kind), phone=True).page
+        assert page.evaluate(broken) == [], kind
+        page.emulate_media(media="print")
+        page.set_viewport_size({"width": 688, "height": 1000})
+        assert page.evaluate(broken) == [], f"{kind} on paper"
+        assert page.evaluate("document.documentElement.scrollWidth") <= 700, f"{kind} on paper"
+        page.close()

@@ -16,8 +16,9 @@ from labaudit.core.canonical import canonical_bytes
 from labaudit.core.digest import sha256_hex
 from labaudit.site import build_site
 from labaudit.site.verify_page import page_digest
+from labaudit.store import atomic
 from labaudit.store.run_folder import RunFolder
-from tests.make_run import MadeRun
+from tests.make_run import MadeRun, RunPlan, make_run
 
 
 def labaudit(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -152,3 +153,23 @@ def test_a_two_run_lab_without_keys_says_that_the_site_is_not_signed(made, tmp_p
     assert done.returncode == 0
     assert "not signed" in done.stderr
     assert not (tmp_path / "site" / "site.sigstore.json").exists()
+
+
+def test_relatives_that_the_lab_knows_are_published_beside_a_run(tmp_path):
+    parent = make_run(tmp_path, RunPlan(tasks=1, lost=frozenset(), failures=frozenset()))
+    named = {"run_id": parent.run.run_id, "trial_id": "t", "manifest_digest": "sha256:" + "0" * 64}
+
+    def add(path: Path) -> None:
+        atomic.write_json(path / "lineage.json", {"kind": "replay", "parent": named, "selector": None, "set": {}})
+
+    child = make_run(tmp_path, RunPlan(tasks=2, lost=frozenset()), before_seal=add)
+    gone = {"kind": "fork", "parent": named, "child": {"run_id": "run-gone"}, "selector": "step:1", "set": {"a": 1}}
+    known = {"kind": "replay", "parent": named, "child": {"run_id": child.run.run_id}, "selector": None, "set": {}}
+    for line in (gone, known):
+        atomic.append_line(parent.lab.lineage, line)
+    for start, other in ((parent, child), (child, parent)):
+        out = tmp_path / f"site-{start.run.run_id}"
+        command = ("site", start.run.run_id, "--relatives", "--no-sign", "--lab-dir", parent.lab.path, "--out", out)
+        done = labaudit(*command, "--json", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["runs"] == [start.run.run_id, other.run.run_id]
