@@ -67,9 +67,13 @@ def flush_output(code: int) -> int:
 
 
 def _patient(stream: TextIO, *, line_buffering: bool) -> TextIO:
+    try:
+        descriptor = stream.fileno()
+    except io.UnsupportedOperation:
+        return stream  # whoever called in keeps the words in memory; there is no reader that could leave
     # A file name that is no UTF-8, or a terminal that knows no ellipsis, must not stop a report half-way.
     errors = stream.errors if stream.errors == "surrogateescape" else "backslashreplace"
-    raw = _PatientFile(stream.fileno(), "wb", closefd=False)
+    raw = _PatientFile(descriptor, "wb", closefd=False)
     return io.TextIOWrapper(
         io.BufferedWriter(raw), encoding=stream.encoding, errors=errors, line_buffering=line_buffering
     )

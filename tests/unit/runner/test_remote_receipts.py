@@ -84,10 +84,9 @@ def _edit(path: Path, **changes: Any) -> None:
     atomic.write_json(path, document(path) | changes)
 
 
-def _metrics_changed(remote: Remote) -> None:
-    trial = remote.trials[0]
-    _edit(trial.metrics, outcome="failure")
-    _edit(trial.trial_record, outcome="failure")
+def _output_changed(remote: Remote) -> None:
+    # No other evidence repeats what the harness printed; a changed result would contradict its own log as well.
+    atomic.write_bytes(remote.trials[0].stdout, b"another thing was printed\n")
 
 
 def _receipt_of_the_other_trial(remote: Remote) -> None:
@@ -124,7 +123,7 @@ LIES: dict[str, tuple[Callable[[Remote], object], str]] = {
         "receipt_mismatch",
     ),
     "the receipt of another trial": (_receipt_of_the_other_trial, "receipt_mismatch"),
-    "a file changed after the worker signed": (_metrics_changed, "receipt_mismatch"),
+    "a file changed after the worker signed": (_output_changed, "receipt_mismatch"),
     "a receipt thrown away": (lambda remote: remote.trials[0].receipt.unlink(), "receipt_missing"),
     "a receipt of another shape": (lambda remote: _edit(remote.trials[0].receipt, kernel=5), "receipt_malformed"),
     "a receipt not in canonical form": (
