@@ -7,7 +7,7 @@ manifest. Numbers that a predicate wants as decimals are text, so that no reader
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from labaudit.attest.run_reader import RECEIPT, Json, RunFacts
@@ -32,6 +32,7 @@ SBOM_PATHS = {"sbom-cyclonedx": "sbom/image.cdx.json", "sbom-spdx": "sbom/image.
 ALWAYS = ("run", "result", "grades", "evidence", "eval")
 # Above this number of trials a test-result gives counts only; the rows stand in inclusion.json.
 LISTED_TRIALS = 1000
+OUTCOME_BASIS = "the outcome that each harness reported for itself"
 # The lowest step of a scale is no property that holds.
 _NO_PROPERTY = {"not_observed", "leaky", "none", "not_comparable"}
 _SCALES = {
@@ -83,6 +84,15 @@ def build_statement(kind: str, facts: RunFacts, signing: SigningFacts) -> bytes:
     return statement(kind, _BUILDERS[kind](facts), facts.manifest_sha256)
 
 
+def accepted_statements(kind: str, facts: RunFacts, signing: SigningFacts) -> Iterator[bytes]:
+    """Every payload that may stand for this evidence: what is written now, and what version 0.1 wrote at first."""
+    yield build_statement(kind, facts, signing)
+    if kind == "result":
+        yield statement(kind, outcome_result(facts), facts.manifest_sha256)
+    if kind == "eval":
+        yield statement(kind, _eval_result(facts, _outcome_claims(facts)), facts.manifest_sha256)
+
+
 def run_predicate(facts: RunFacts, signing: SigningFacts) -> Json:
     """SLSA provenance: what was run, from which inputs, and the keys that the rest of the folder hangs on."""
     runtime = facts.resolved["runtime"]
@@ -127,7 +137,21 @@ def _dependencies(facts: RunFacts) -> list[Json]:
 
 
 def result_predicate(facts: RunFacts) -> Json:
-    """test-result: PASSED only when every scheduled trial succeeded; counted from rows, never from a status field."""
+    """test-result: PASSED only when every scheduled trial succeeded and no primary metric says otherwise.
+
+    Trials are counted from rows, never from a status field. An outcome is the harness's own word, so the statement
+    names its basis, and what was measured beside it.
+    """
+    measured = measured_claims(facts)
+    predicate = outcome_result(facts)
+    if predicate["result"] == "PASSED" and any(claim["below_best"] for claim in measured):
+        predicate["result"] = "WARNED"
+    shown = [{key: value for key, value in claim.items() if key != "below_best"} for claim in measured]
+    return predicate | {"basis": OUTCOME_BASIS, "measured": shown}
+
+
+def outcome_result(facts: RunFacts) -> Json:
+    """The same by outcomes alone: what version 0.1 signed at first."""
     rows = facts.inclusion["rows"]
     passed = [row["trial_id"] for row in rows if row["status"] == "included" and row["outcome"] == "success"]
     failed = [row["trial_id"] for row in rows if row["status"] == "included" and row["outcome"] != "success"]
@@ -232,15 +256,26 @@ def _receipt_attributes(facts: RunFacts) -> list[Json]:
 
 
 def eval_predicate(facts: RunFacts) -> Json:
-    """Shaped like in-toto's open eval-result proposal; rates are counted from rows, `passed` would need a threshold."""
+    """Shaped like in-toto's open eval-result proposal: the primary metrics as measured, then outcomes by name."""
+    measured = [
+        {key: value for key, value in claim.items() if key != "below_best"} for claim in measured_claims(facts)
+    ]
+    outcomes = [
+        claim | {"metric": "outcome_success_rate", "source": OUTCOME_BASIS} for claim in _outcome_claims(facts)
+    ]
+    return _eval_result(facts, measured + outcomes)
+
+
+def _eval_result(facts: RunFacts, claims: list[Json]) -> Json:
+    """`passed` would need a threshold, so there is none."""
     harness = facts.resolved["runtime"]["harness"]
-    included = [row for row in facts.inclusion["rows"] if row["status"] == "included"]
+    included = sum(row["status"] == "included" for row in facts.inclusion["rows"])
     predicate: Json = {
         "verifier": {"id": BUILDER_ID},
         "evaluatedAt": facts.manifest["created_at"],
         "suite": {"name": facts.resolved["experiment"]["id"], "version": facts.manifest["resolved_digest"]},
-        "claims": [_success_claim(variant["id"], included) for variant in facts.resolved["variants"]],
-        "sampleSize": len(included),
+        "claims": claims,
+        "sampleSize": included,
         "commitments": {
             "dataset": {"alg": "sha256", "value": facts.resolved["dataset"]["sha256"], "salted": False},
         },
@@ -255,17 +290,54 @@ def eval_predicate(facts: RunFacts) -> Json:
     return predicate
 
 
-def _success_claim(variant: str, included: list[Json]) -> Json:
-    outcomes = [row["outcome"] for row in included if row["variant_id"] == variant]
-    successes = sum(outcome == "success" for outcome in outcomes)
-    value = f"{successes / len(outcomes):.6f}" if outcomes else None
-    return {
-        "metric": "success_rate",
-        "variant": variant,
-        "value": value,
-        "successes": successes,
-        "sampleSize": len(outcomes),
-    }
+def _outcome_claims(facts: RunFacts) -> list[Json]:
+    included = [row for row in facts.inclusion["rows"] if row["status"] == "included"]
+    claims = []
+    for variant in facts.resolved["variants"]:
+        outcomes = [row["outcome"] for row in included if row["variant_id"] == variant["id"]]
+        successes = sum(outcome == "success" for outcome in outcomes)
+        claims.append(
+            {
+                "metric": "success_rate",
+                "variant": variant["id"],
+                "value": f"{successes / len(outcomes):.6f}" if outcomes else None,
+                "successes": successes,
+                "sampleSize": len(outcomes),
+            }
+        )
+    return claims
+
+
+def measured_claims(facts: RunFacts) -> list[Json]:
+    """Each primary metric of each variant as `analysis/summary.json` has it, and who measured it.
+
+    A binary metric whose mean is not the best one is `below_best`.
+    """
+    declared = {metric["name"]: metric for metric in facts.resolved["metrics"]}
+    claims = []
+    for variant in _objects(facts.summary.get("variants")):
+        for metric in _objects(variant.get("metrics")):
+            plan, mean = declared.get(str(metric.get("metric"))), metric.get("mean")
+            if metric.get("role") != "primary" or plan is None:
+                continue
+            known = type(mean) in (int, float)
+            best = 1 if plan["direction"] == "higher" else 0
+            claims.append(
+                {
+                    "metric": plan["name"],
+                    "variant": variant.get("variant_id"),
+                    "value": f"{mean:.6f}" if known else None,
+                    "sampleSize": metric.get("valid"),
+                    "source": plan["source"],
+                    "below_best": plan["type"] == "binary" and known and mean != best,
+                }
+            )
+    return claims
+
+
+def _objects(value: object) -> list[Json]:
+    """The objects of a list in a file that may come from a stranger."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 _BUILDERS: dict[str, Callable[[RunFacts], Json]] = {

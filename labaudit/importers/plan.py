@@ -123,13 +123,14 @@ def _document(
     sha256 = Digest.of(dataset).hex
     declared = [metric.name for metric in results.metrics]
     version = f" {results.tool.version}" if results.tool.version else ""
+    tool = "a tool that its files do not name" if results.tool.name == "unknown" else results.tool.name
     return {
         "schema_version": "resolved_experiment_v0_3",
         "version": "0.3",
         "experiment": {
             "id": re.sub(r"[^A-Za-z0-9._-]+", "-", f"imported-{results.format}"),
             "name": f"{results.title or results.format}, imported",
-            "description": f"Results that {results.tool.name}{version} made, imported from its files.",
+            "description": f"Results that {tool}{version} made, imported from its files.",
             "tags": ["imported", results.format],
         },
         "dataset": {

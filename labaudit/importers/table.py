@@ -204,7 +204,8 @@ def _trial(row: Row, number: int, name: str, label: str, task_id: str, chosen: T
     started, ended = (
         text_of(_as_text(row.get(fields[key]))) if key in fields else None for key in ("started_at", "ended_at")
     )
-    primary = metrics.get(next(iter(chosen.metrics)))
+    # A column called success says how a row ended; without one the first column has to.
+    primary = metrics.get("success" if "success" in chosen.metrics else next(iter(chosen.metrics)))
     outcome: Outcome = (
         ("error" if error else "missing") if primary is None else "success" if primary == 1 else "failure"
     )

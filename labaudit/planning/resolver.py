@@ -5,6 +5,7 @@ Nothing is resolved again at run time; a run cannot start without what this retu
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +24,7 @@ from labaudit.planning.surroundings import Surroundings
 from labaudit.planning.yaml_source import Located
 from labaudit.records import schema_registry
 from labaudit.records.authored import FilledDefault, filled_defaults
-from labaudit.records.experiment import Experiment
+from labaudit.records.experiment import Experiment, VariantConfig
 from labaudit.records.parts import RedactionRule
 from labaudit.records.resolved import (
     DefaultFilledIn,
@@ -43,6 +44,8 @@ from labaudit.store.artifact_store import REFERENCE_PREFIX
 from labaudit.store.atomic import read_bytes
 
 MAX_TRIALS = 1_000_000
+# top_k and top_p (0.8) are two names; temprature and temperature (0.95) are one.
+ALMOST = 0.85
 
 
 @dataclass(frozen=True)
@@ -153,6 +156,8 @@ def _variants(authored: Experiment, located: Located) -> tuple[Variant, ...]:
     for index, item in enumerate(authored.variants):
         where = located.where(("baseline",) if index == 0 else ("variant_plan", index - 1))
         check_variant_id(item.id, where=where)
+        if found:
+            _check_binding_names(item, found[0], located.where(("variant_plan", index - 1, "bindings")))
         for other in found:
             if other.id == item.id:
                 raise BadInput(f"variant id {item.id!r} stands twice", where=where)
@@ -162,6 +167,15 @@ def _variants(authored: Experiment, located: Located) -> tuple[Variant, ...]:
                                hint=hint)  # fmt: skip
         found.append(Variant(id=item.id, bindings=item.bindings))
     return tuple(found)
+
+
+def _check_binding_names(item: VariantConfig, baseline: Variant, where: str) -> None:
+    """A name that is almost one of the baseline's is a misspelling: the harness would run the baseline unnoticed."""
+    for name in item.bindings.keys() - baseline.bindings.keys():
+        if difflib.get_close_matches(name, baseline.bindings, n=1, cutoff=ALMOST):
+            known = ", ".join(baseline.bindings)
+            hint = f"known: {known}; a binding of its own right is declared in the baseline as well"
+            raise BadInput(f'variant "{item.id}" sets unknown binding "{name}"', where=where, hint=hint)
 
 
 def _dataset(authored: Experiment, located: Located, base: Path) -> Dataset:

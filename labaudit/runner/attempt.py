@@ -159,7 +159,7 @@ class Attempt:
         with note:
             end = self.harness.run(session)
         if ctx.resolved.runtime.checkpoints.at_end:
-            self._save(sandbox, "end", live.progress.last_step, "at_end", live.progress)
+            self._save_or_say(sandbox, "end", live.progress.last_step, "at_end", live.progress)
         self.recorder.record("harness.exited", _end_payload(end.result, end.notes, live.budget_spent))
         self.recorder.log.flush()
         return end
@@ -172,14 +172,24 @@ class Attempt:
             try:
                 sandbox.pause()
                 try:
-                    self._save(sandbox, label, step_index, trigger, progress, control.read()[0])
+                    self._save_or_say(sandbox, label, step_index, trigger, progress, control.read()[0])
                 finally:
                     sandbox.unpause()
             except (LabauditError, OSError) as error:
-                said = error.what if isinstance(error, LabauditError) else str(error)
-                self.recorder.record("checkpoint.failed", {"label": label, "reason": said})
+                self._say_failed(label, error)
 
         return save
+
+    def _save_or_say(self, sandbox: Sandbox, label: str, *state: Any) -> None:
+        """A checkpoint that cannot be taken costs the checkpoint, not the trial."""
+        try:
+            self._save(sandbox, label, *state)
+        except (LabauditError, OSError) as error:
+            self._say_failed(label, error)
+
+    def _say_failed(self, label: str, error: LabauditError | OSError) -> None:
+        said = error.what if isinstance(error, LabauditError) else str(error)
+        self.recorder.record("checkpoint.failed", {"label": label, "reason": self.recorder.redactor.text(said)})
 
     def _save(
         self,

@@ -32,6 +32,8 @@ def judge(observed: ObservedTrial, *, violations_invalidate: bool, lost_reason: 
     violations = observed.violations
     if violations_invalidate and not isinstance(violations, NotObserved) and violations.profile_invariant:
         return "excluded", "X2", "; ".join(violations.notes) or "a profile invariant did not hold"
+    if observed.outcome in {"missing", "error"}:
+        return "included", "I1", "the trial ended without a result of its harness, which counts as it is"
     return "included", "I1", "the trial ended with a result"
 
 

@@ -42,6 +42,7 @@ def test_an_image_that_is_gone_or_has_another_id_is_an_error_and_the_parent_stay
         replay(walked)
     assert caught.value.exit_code in (2, 4)
     shutil.copyfile(bundled.archive, archive)
+    monkeypatch.chdir(folder)  # an archive is recorded by its path below the experiment's folder
     with pytest.raises(EnvironmentLacks, match=f"is here as {bundled.image.id} only"):
         replay(walked)
     assert (fingerprint(parent), lab.run_ids()) == (before, [parent.run_id])

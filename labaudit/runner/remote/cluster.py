@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
+import logging
 import platform
 import tempfile
 import time
@@ -96,12 +97,20 @@ class Cluster:
         return max(1, sum(int(worker.get("nthreads", 1)) for worker in info))
 
 
+def _quieten_dask() -> None:
+    """Dask tells a lost connection with tracebacks of its own; every loss is told by us, in a sentence."""
+    for name in list(logging.root.manager.loggerDict):
+        if name.partition(".")[0] == "distributed":
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
 @contextmanager
 def connect(address: str | None, workers: int) -> Iterator[Cluster]:
     """The scheduler at `address`, or a cluster on this machine for as long as the block lasts."""
     require_dask()
     from distributed import Client, LocalCluster
 
+    _quieten_dask()
     with ExitStack() as stack:
         if address is None:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="labaudit-dask-"))

@@ -84,7 +84,8 @@ def _facts(item: SignedStatement) -> list[tuple[str, str]]:
         times = [("started", metadata.get("startedOn")), ("sealed", metadata.get("finishedOn"))]
         return [(name, str(value)) for name, value in found] + [(name, figures.clock(when)) for name, when in times]
     if item.kind == "result":
-        return [("result", str(predicate.get("result"))), ("counts", _flat(predicate.get("counts")))]
+        rows = [("result", str(predicate.get("result"))), ("counts", _flat(predicate.get("counts")))]
+        return rows + ([("basis", str(predicate["basis"]))] if "basis" in predicate else [])
     if item.kind == "grades":
         return [("properties", ", ".join(str(one) for one in predicate.get("properties") or []) or "none")]
     if item.kind == "evidence":
@@ -95,14 +96,19 @@ def _facts(item: SignedStatement) -> list[tuple[str, str]]:
         ]
     if item.kind == "eval":
         return [
-            (
-                f"ended with success, {one.get('variant')}",
-                f"{one.get('successes')} of {one.get('sampleSize')} trials ({one.get('metric')} {one.get('value')})",
-            )
+            _claim(one)
             for one in predicate.get("claims") or []
             if isinstance(one, dict)
         ]
     return []
+
+
+def _claim(one: dict[str, Any]) -> tuple[str, str]:
+    if "successes" in one:
+        said = f"{one['successes']} of {one.get('sampleSize')} trials, by the harness's own word"
+        return f"ended with success, {one.get('variant')}", said
+    said = f"mean {one.get('value')} of {one.get('sampleSize')} values, from {one.get('source')}"
+    return f"{one.get('metric')}, {one.get('variant')}", said
 
 
 def _flat(value: object) -> str:

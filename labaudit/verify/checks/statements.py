@@ -11,7 +11,7 @@ from labaudit.attest.statements import (
     PREDICATE_TYPES,
     STATEMENT_TYPE,
     SigningFacts,
-    build_statement,
+    accepted_statements,
     kinds_of,
 )
 from labaudit.attest.summary import SummaryInputs, build_summary
@@ -72,7 +72,7 @@ def statements_follow_from_the_evidence(view: RunView) -> Iterator[Finding]:
         found = view.bundle(kind)
         if isinstance(found, Finding) or kind not in signing.kinds:
             continue
-        if found.envelope.payload != build_statement(kind, facts, signing):
+        if found.envelope.payload not in accepted_statements(kind, facts, signing):
             path = f"attestations/{kind}.sigstore.json"
             yield Finding("statement_mismatch", path, "its claim is not what the evidence of this run gives")
 

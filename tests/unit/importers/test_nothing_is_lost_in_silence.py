@@ -212,3 +212,12 @@ def test_a_folder_that_cannot_be_listed_is_not_passed_over(tmp_path: Path, monke
     monkeypatch.setattr("os.scandir", scandir)
     with pytest.raises(BadInput, match="cannot be listed: Permission denied"):
         imported(tmp_path, "terminal-bench", {"ds/s/run/results.json": {"results": [tb_row("a.1", "a", True)]}})
+
+
+def test_a_column_called_success_says_how_a_row_ended_whatever_stands_before_it(tmp_path: Path) -> None:
+    rows = [
+        {"task": "a", "variant": "v", "cost": 0.2, "success": 1},
+        {"task": "b", "variant": "v", "cost": 1, "success": 0},
+    ]
+    results = imported(tmp_path, "table", {"t.json": rows}, only="t.json")
+    assert {trial.task_id: trial.outcome for trial in results.trials} == {"a": "success", "b": "failure"}

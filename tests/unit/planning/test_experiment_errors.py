@@ -58,6 +58,10 @@ WRONG = {
     "an unknown inner key": (GOOD.replace("source: harness", "sorce: harness"), [":9", 'did you mean "source"']),
     "a key twice": (GOOD + "version: '0.3'\n", ["experiment.yaml:15", "stands twice"]),
     "a variant id twice": (GOOD.replace("id: casual", "id: base"), ["experiment.yaml:6", "'base' stands twice"]),
+    "a misspelt binding": (
+        GOOD.replace("greeting: Hi}", "greting: Hi}"),
+        [":6", 'sets unknown binding "greting"', "known: greeting"],
+    ),
     "a variant that changes nothing": (GOOD.replace("greeting: Hi}", "greeting: Hello}"), [":6", "changes nothing"]),
     "an evaluator that is not there": (GOOD.replace("evaluator:exact", "evaluator:exakt"), [":13", "no evaluator"]),
     "a primary metric that is not declared": (GOOD.replace("[success]}", "[accuracy]}"), [":14", "not declared"]),
