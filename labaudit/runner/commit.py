@@ -110,7 +110,7 @@ def commit(
         for reference in logged_references(log):
             known.setdefault(reference, "lost attempt")
     lines: list[object] = list(artifact_lines(ctx.run.artifacts, known))
-    atomic.write_lines(staged.artifacts, lines)
+    atomic.write_lines(staged.artifacts, lines, durable=False)
     record = build_trial_record(
         staged,
         ctx.run.artifacts,

@@ -32,9 +32,6 @@ def seal_attempt(
     """Writes what only the attempt knows, then seals its log: from then on its files say everything."""
     atomic.write_json(trial.state_inventory, inventory, durable=False)
     list_artifacts(ctx, trial, references)
-    store = ctx.run.artifacts
-    # A sealed log must not survive a power failure that its files do not.
-    atomic.sync_files([*trial.files(), *map(store.path, references), *map(store.meta_path, references)])
     log.seal(trial.events_head)
 
 
@@ -62,8 +59,8 @@ def finish_sealed(ctx: RunContext, planned: PlannedTrial, attempt: int, origin: 
         inventory = parse_object(atomic.read_bytes(trial.state_inventory), where=str(trial.state_inventory))
         level = observed.level.observed
         if level not in {"not_observed", inventory["integration_level"]}:
-            atomic.write_json(trial.state_inventory, {**inventory, "integration_level": level})
-    atomic.write_bytes(trial.grades, grade_trial(observed).to_bytes())
+            atomic.write_json(trial.state_inventory, {**inventory, "integration_level": level}, durable=False)
+    atomic.write_bytes(trial.grades, grade_trial(observed).to_bytes(), durable=False)
     rows = (parse_object(line, where=str(trial.artifacts)) for line in read_lines(trial.artifacts))
     return commit(
         ctx,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -111,16 +111,6 @@ def append_line(path: Path, value: object) -> None:
             os.close(descriptor)
     except OSError as error:
         raise explain(error, path) from error
-
-
-def sync_files(paths: Iterable[Path]) -> None:
-    """Makes files that were written without haste durable, and their names: after this a power failure spares them."""
-    folders: set[Path] = set()
-    for path in paths:
-        _sync(path, os.O_RDONLY)
-        folders.add(path.parent)
-    for folder in folders:
-        sync_folder(folder)
 
 
 def _write_whole(descriptor: int, line: bytes) -> None:

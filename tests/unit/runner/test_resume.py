@@ -156,25 +156,6 @@ def test_a_disk_that_fills_up_after_the_seal_ends_the_run_and_resume_finishes_it
     assert [record.attempt for _, record in trials(lab.find_run("latest"))] == [1, 1]
 
 
-def test_every_file_of_a_trial_is_on_the_disk_before_its_record_stands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    synced: set[int] = set()
-    fsync = os.fsync
-
-    def note(descriptor: int) -> None:
-        synced.add(os.fstat(descriptor).st_ino)
-        fsync(descriptor)
-
-    monkeypatch.setattr(os, "fsync", note)
-    write_experiment(tmp_path, variants=(), tasks=TASKS[:1])
-    result = run(tmp_path)
-    ((trial, _),) = trials(result.run)
-    files = [*trial.path.rglob("*"), *result.run.artifacts.root.rglob("*")]
-    assert len(files) > 20
-    assert [path for path in files if path.stat().st_ino not in synced] == []
-
-
 def test_a_log_that_was_sealed_without_its_head_gets_its_head(tmp_path: Path) -> None:
     _kill_in_the_middle(tmp_path)
     (left,) = list(tmp_path.glob(".lab/live/*/*/attempt-1/events.jsonl"))[:1]
