@@ -26,7 +26,9 @@ from labaudit.errors import EnvironmentLacks
 from labaudit.network.lease import ProxyLease
 from labaudit.network.local_proxy import LocalProxies
 
-_TRIAL = ("--unshare-user", "--unshare-net", "--unshare-pid", "--ro-bind", "/", "/", "--", "/bin/true")
+# Not the whole root: bwrap walks every mount below what it binds, and surfaces of other sandboxes come and go there.
+_LINKS = tuple(word for name in ("/bin", "/lib", "/lib64") for word in ("--ro-bind-try", name, name))
+_TRIAL = ("--unshare-user", "--unshare-net", "--unshare-pid", "--ro-bind", "/usr", "/usr", *_LINKS, "--", "/bin/true")
 
 
 class BubblewrapEngine:

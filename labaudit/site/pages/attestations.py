@@ -19,7 +19,7 @@ MEANINGS = {
     "result": "how the scheduled trials ended (in-toto test result)",
     "grades": "which properties hold (simple verification result)",
     "evidence": "which sources of evidence cover how much (SCAI)",
-    "eval": "which share of trials ended with success, by variant (evaluation result)",
+    "eval": "what was measured, by variant, and how trials ended by their own word (evaluation result)",
     "sbom-cyclonedx": "the packages of the image (CycloneDX)",
     "sbom-spdx": "the packages of the image (SPDX)",
 }
